@@ -1,0 +1,52 @@
+# Everything runs in .venv, which is made on first use and made again when the pins change.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+PIP    := $(BIN)/python -m pip --disable-pip-version-check
+PINS   := pyproject.toml constraints.txt
+
+.DELETE_ON_ERROR:
+.PHONY: help demo test lint types format bench clean
+
+help:  ## show this list
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "%-12s %s\n", $$1, $$2 }'
+
+demo: $(VENV)/.demo  ## train the paper's GCN on BA-Shapes, explain it, write a picture
+	@$(BIN)/python -m xdegree.demo
+
+test: lint types  ## lint, types, tests (args: ARGS="-k name")
+	$(BIN)/python -m pytest $(ARGS)
+
+lint: $(VENV)/.dev  ## ruff: rules and format
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(VENV)/.dev  ## mypy, strict
+	$(BIN)/mypy
+
+format: $(VENV)/.dev  ## mend what ruff can mend
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(VENV)/.dev  ## run every script in benchmarks/
+	@set -e; for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script; done
+
+clean:  ## remove the environment and all caches
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis dist build
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+		|| { echo 'xdegree needs Python 3.11 or newer; name one: make PYTHON=python3.12 …' >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip' 2>/dev/null \
+		|| { echo 'Python lacks its venv module; on Debian: apt install python3-venv' >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+# The environment comes before the stamps but does not age them: only a change of the pins installs again.
+$(VENV)/.demo: $(PINS) | $(BIN)/python
+	$(PIP) install --quiet -c constraints.txt -e ".[plot]"
+	@touch $@
+
+$(VENV)/.dev: $(PINS) | $(BIN)/python
+	$(PIP) install --quiet -c constraints.txt -e ".[dev]"
+	@touch $@ $(VENV)/.demo
