@@ -1,0 +1,149 @@
+"""What each group of nodes contributes: the model's own forward pass, run on portions."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.utils._pytree import tree_flatten, tree_iter, tree_unflatten
+
+from .engine import LostPortionsError, Run
+from .groups import Groups, check_features, shares, split
+from .inputs import ModelCall, check_devices, model_call
+from .memory import Memory, chunks
+from .options import Options
+from .portions import Portions, carries, target_of, total_of
+from .registry import MissingRuleError
+from .replica import replicate
+
+
+@dataclass(frozen=True)
+class Decomposition:
+    """A value of the model and what each group contributed to it."""
+
+    total: Any
+    """The model's own value, bit for bit."""
+    target: Any
+    """``[K, *total]``: what each group contributes."""
+    probes: Mapping[str, "Decomposition"] = field(default_factory=dict)
+    """The same at the outputs of named modules."""
+
+    @property
+    def background(self) -> Any:
+        """What the rest contributes, ``total - target``."""
+        totals, shape = tree_flatten(self.total)
+        targets, _ = tree_flatten(self.target)
+        return tree_unflatten([a - b for a, b in zip(totals, targets, strict=True)], shape)
+
+    def __repr__(self) -> str:
+        shapes = [tuple(t.shape) for t in tree_iter(self.target)]
+        probes = f", probes={list(self.probes)}" if self.probes else ""
+        return f"Decomposition(target={shapes[0] if len(shapes) == 1 else shapes}{probes})"
+
+
+def decompose(
+    model: Callable[..., Any],
+    *args: Any,
+    groups: Groups,
+    probes: Iterable[str] = (),
+    options: Options | None = None,
+    memory: Memory = None,
+    model_kwargs: Mapping[str, Any] | None = None,
+    **kwargs: Any,
+) -> Decomposition:
+    """Split a prediction into what each group of nodes contributes and the rest.
+
+    Calls ``model(*args, **kwargs)`` as it is; the first argument holds the node features. All groups go
+    through the model in one pass, or in as few passes as the memory budget allows.
+
+    Args:
+        model: a PyG model or any callable that computes with PyTorch.
+        *args: the model's arguments, or a PyG ``Data`` in their place.
+        groups: lists of node ids; or a mask ``[K, N]`` of truth values or shares in 0..1; or a mask
+            ``[K, N, F]`` of single features.
+        probes: names of modules whose output portions are wanted too.
+        options: choices among rules; the paper's by default.
+        memory: budget in bytes for the portions (or as text, ``"2GB"``); by default a quarter of what is free.
+        model_kwargs: keyword arguments of the model whose names are taken by this function.
+        **kwargs: all other keyword arguments of the model.
+    """
+    call = model_call(model, args, {**kwargs, **(model_kwargs or {})})
+    x = check_features(call.x)
+    check_devices(model, call)
+    share = shares(groups, x)
+    names = _known(model, probes)
+    options = options or Options()
+    cuts = chunks(share.shape[0], memory, model, call, lambda: survey(model, call, options).largest)
+    return _joined([_one_pass(model, call, split(x, share[cut]), names, options) for cut in cuts])
+
+
+def _one_pass(model: Any, call: ModelCall, target: Tensor, names: tuple[str, ...], options: Options) -> Decomposition:
+    """All groups at once; operations without a rule are all found before the error is raised."""
+    found: dict[str, Any] = {}
+    run = Run(target.shape[0], options)
+
+    def keep(path: str, module: nn.Module, inputs: Any, output: Any) -> None:
+        if path in names:
+            found[path] = output
+
+    replica = replicate(model, run, keep if names else None)
+    x = Portions(call.x.clone(), target)
+    try:
+        with run.active():
+            output = call.run(replica, x)
+    except MissingRuleError:
+        raise MissingRuleError(survey(model, call, options).missing) from None
+    unreached = [name for name in names if name not in found]
+    if unreached:
+        raise ValueError(f"probes names {unreached}, which the model did not call in this forward pass")
+    read = {name: _result(found[name], run.groups, f"the output of {name}") for name in names}
+    return _result(output, run.groups, "the model's output", read)
+
+
+def survey(model: Any, call: ModelCall, options: Options | None = None) -> Run:
+    """Run the model with no groups at all: which operations portions meet, and which of them lack a rule."""
+    run = Run(0, options or Options(), collect=True)
+    replica = replicate(model, run)
+    x = Portions(call.x.clone(), split(call.x, call.x.new_zeros(0, call.x.shape[0])))
+    with run.active():
+        call.run(replica, x)
+    return run
+
+
+def _result(output: Any, groups: int, what: str, probes: Mapping[str, Decomposition] | None = None) -> Decomposition:
+    leaves, shape = tree_flatten(output)
+    if not any(carries(leaf) for leaf in leaves):
+        raise LostPortionsError(
+            f"{what} carries no portions: they got lost on the way (through .detach().numpy(), .tolist(), a plain copy) or"
+            " the node features do not reach it"
+        )
+    return Decomposition(
+        tree_unflatten([total_of(leaf) for leaf in leaves], shape),
+        tree_unflatten([_leaf_target(leaf, groups) for leaf in leaves], shape),
+        probes or {},
+    )
+
+
+def _leaf_target(leaf: Any, groups: int) -> Any:
+    """The target of one part of an output; what is no float tensor has none."""
+    return target_of(leaf, groups) if isinstance(leaf, Tensor) and leaf.is_floating_point() else None
+
+
+def _known(model: Any, probes: Iterable[str]) -> tuple[str, ...]:
+    names = (probes,) if isinstance(probes, str) else tuple(probes)
+    known = [name for name, _ in model.named_modules()] if isinstance(model, nn.Module) else []
+    for name in names:
+        if name not in known:
+            raise ValueError(f"probes names {name!r}, but the model's modules are {[n for n in known if n]}")
+    return names
+
+
+def _joined(parts: list[Decomposition]) -> Decomposition:
+    """The answers of several passes as one; the total is the same in all of them."""
+    if len(parts) == 1:
+        return parts[0]
+    flat = [tree_flatten(part.target) for part in parts]
+    leaves = [None if group[0] is None else torch.cat(group) for group in zip(*[f[0] for f in flat], strict=True)]
+    probes = {name: _joined([part.probes[name] for part in parts]) for name in parts[0].probes}
+    return Decomposition(parts[0].total, tree_unflatten(leaves, flat[0][1]), probes)

@@ -1,0 +1,295 @@
+"""Runs operations on portions: totals by the operation itself, targets by its rule.
+
+A run is a dispatch mode, so it sees every ATen operation of the thread that entered it, below all Python
+aliases and C++ composites. It adopts freshly made buffers, because a model may write portions into them later.
+"""
+
+import functools
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch._ops import OpOverload
+from torch.utils._python_dispatch import TorchDispatchMode, _pop_mode, _push_mode
+from torch.utils._pytree import tree_iter, tree_map
+
+from . import rules as _rules  # noqa: F401  (importing the families registers their rules)
+from .intercept import intercepted
+from .options import Options
+from .portions import Alias, Portions, carries, total_of, zeros
+from .registry import (
+    COPIES,
+    FACTORIES,
+    RULES,
+    Call,
+    Missing,
+    MissingRuleError,
+    Rule,
+    carries_nothing,
+    function_keys,
+    operation_rule,
+)
+
+
+class LostPortionsError(RuntimeError):
+    """A portion would be lost: it leaves tensors, or enters memory that cannot carry it."""
+
+
+class Run(TorchDispatchMode):
+    """One pass of a model over K groups.
+
+    With ``collect=True`` operations without a rule do not raise but are noted in ``missing`` and give zeros:
+    with K = 0 groups that surveys a model at the price of a plain forward pass.
+    """
+
+    def __init__(self, groups: int, options: Options, collect: bool = False) -> None:
+        super().__init__()
+        self.groups = groups
+        self.options = options
+        self.collect = collect
+        self.missing: list[Missing] = []
+        self.seen: Counter[tuple[str, str, str]] = Counter()
+        self.module = ""
+        self.largest = 0
+        self._random: Tensor | None = None
+        self._inside_rule = False
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False  # spares every operation a wrapper; nothing is compiled during a run
+
+    # The base class also keeps process-wide flags for the compiler, which two threads would leave in disorder.
+    def __enter__(self) -> "Run":
+        _push_mode(self)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        _pop_mode()
+
+    @contextmanager
+    def active(self) -> Iterator["Run"]:
+        """Make this thread's operations go through the run; afterwards everything is as before."""
+        # Fused kernels of transformers and recurrent layers hide their operations from the dispatcher.
+        with torch.no_grad(), _FUSED_KERNELS.off(), intercepted(function_keys(), self.call_function):
+            try:
+                with self:
+                    yield self
+            finally:
+                if self._random is not None:
+                    torch.set_rng_state(self._random)
+
+    def __torch_dispatch__(
+        self, func: OpOverload, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        if self._inside_rule:
+            return func(*args, **kwargs)
+        if torch.Tag.nondeterministic_seeded in func.tags:
+            self._draw(func, args)
+        tensors = [x for x in tree_iter((args, kwargs)) if isinstance(x, Tensor)]
+        buffers = [x for x in tensors if isinstance(x, Portions)]
+        if not any(x.alias.touched for x in buffers):
+            return self._plain(func, args, kwargs, buffers)
+        if func.overloadpacket in FACTORIES or carries_nothing(func):
+            return self._adopt(func, func(*tree_map(total_of, args), **tree_map(total_of, kwargs)))
+        if func._schema.is_mutable:
+            return self._in_place(func, args, kwargs)
+        return self._out_of_place(func, args, kwargs)
+
+    def _plain(self, func: OpOverload, args: Any, kwargs: Any, buffers: list[Portions]) -> Any:
+        """No portion takes part; views of buffers stay buffers, in-place forms return the buffer itself."""
+        out = func(*tree_map(total_of, args), **tree_map(total_of, kwargs)) if buffers else func(*args, **kwargs)
+        if buffers and func._schema.is_mutable:
+            return args[0] if isinstance(out, Tensor) else out
+        if buffers and _is_view(func):
+            return self._view(func, out, args, kwargs)
+        return self._adopt(func, out)
+
+    def _adopt(self, func: OpOverload, out: Any) -> Any:
+        """Freshly made memory becomes a buffer, which may carry portions later."""
+        packet = func.overloadpacket
+        if (packet in FACTORIES or packet in COPIES) and isinstance(out, Tensor) and out.is_floating_point():
+            return Portions(out, None, self.groups)
+        return out
+
+    def _view(self, func: OpOverload, out: Any, args: Any, kwargs: Any) -> Any:
+        base: Portions = args[0]
+        target = self._rule(func, out, args, kwargs)
+        base.alias.shared = True
+        return _wrap(out, target, base)
+
+    def _out_of_place(self, func: OpOverload, args: Any, kwargs: Any) -> Any:
+        out = func(*tree_map(total_of, args), **tree_map(total_of, kwargs))
+        if _is_view(func) and isinstance(args[0], Portions):
+            return self._view(func, out, args, kwargs)
+        return _wrap(out, self._rule(func, out, args, kwargs), None)
+
+    def _in_place(self, func: OpOverload, args: Any, kwargs: Any) -> Any:
+        """Compute out of place, then copy into both halves, so that views go on sharing memory."""
+        functional, into = _functional(func), args[0]
+        if functional is None:
+            self._unknown(func, args, kwargs, None)
+            func(*tree_map(total_of, args), **tree_map(total_of, kwargs))
+            return into
+        if not isinstance(into, Portions):
+            raise LostPortionsError(
+                f"{func} writes portions into a plain tensor of shape {tuple(into.shape)} {self._where()}; it was not"
+                " made during the forward pass (a parameter, a buffer of the model, an argument). Clone it first, or"
+                " put the model into eval mode if this is a running statistic."
+            )
+        total = functional(*tree_map(total_of, args), **tree_map(total_of, kwargs))
+        target = self._rule(functional, total, args, kwargs)
+        into.total.copy_(total)
+        self._write(into, target)
+        return into
+
+    def _write(self, into: Portions, target: Tensor) -> None:
+        if into.alias.broken:
+            raise LostPortionsError(
+                f"a view of shape {tuple(into.shape)} is written in place {self._where()}, but its memory could not be"
+                " shared with its base; write into the base or out of place"
+            )
+        if into.alias.shared:
+            into.target.copy_(target)
+        else:
+            into.target = target
+        into.alias.touched = True
+
+    def _rule(self, func: OpOverload, total: Any, args: Any, kwargs: Any) -> Any:
+        """The targets of an operation's outputs, by its rule."""
+        found = operation_rule(func)
+        self._note(str(func), args, kwargs, found)
+        if found is None:
+            return self._unknown(func, args, kwargs, total)
+        return self._apply(found, func, total, args, kwargs)
+
+    def _apply(self, found: Rule, op: Any, total: Any, args: Any, kwargs: Any) -> Any:
+        outer, self._inside_rule = self._inside_rule, True
+        try:
+            return found(Call(op, total, self.groups, self.options), *args, **kwargs)
+        finally:
+            self._inside_rule = outer
+
+    def _unknown(self, func: Any, args: Any, kwargs: Any, total: Any) -> Any:
+        missing = Missing(str(func), self.module, _shapes(args, kwargs))
+        if not self.collect:
+            raise MissingRuleError([missing])
+        self.missing.append(missing)
+        return tree_map(lambda x: zeros(x, self.groups) if _is_float(x) else None, total)
+
+    def call_function(self, function: Any, original: Any, args: Any, kwargs: Any) -> Any:
+        """A Python function that has a rule."""
+        return self._call_python(RULES[function], function, original, args, kwargs)
+
+    def call_module(self, found: Rule, module: torch.nn.Module, *args: Any, **kwargs: Any) -> Any:
+        """A module whose type has a rule; the rule finds the module as ``call.op``."""
+        forward = functools.partial(type(module).forward, module)
+        return self._call_python(found, module, forward, args, kwargs)
+
+    def _call_python(self, found: Rule, op: Any, original: Any, args: Any, kwargs: Any) -> Any:
+        if self._inside_rule or not any(carries(x) for x in tree_iter((args, kwargs))):
+            return original(*args, **kwargs)
+        named = type(op) if isinstance(op, torch.nn.Module) else op
+        self._note(f"{named.__module__}.{named.__qualname__}", args, kwargs, found)
+        outer, self._inside_rule = self._inside_rule, True
+        try:
+            total = original(*tree_map(total_of, args), **tree_map(total_of, kwargs))
+        finally:
+            self._inside_rule = outer
+        return _wrap(total, self._apply(found, op, total, args, kwargs), None)
+
+    def _note(self, op: str, args: Any, kwargs: Any, found: Rule | None) -> None:
+        self.seen[op, self.module, found.__name__ if found else ""] += 1
+        if self.collect:
+            sizes = (total_of(x).numel() * x.element_size() for x in tree_iter((args, kwargs)) if carries(x))
+            self.largest = max(self.largest, *sizes, 0)
+
+    def _draw(self, func: OpOverload, args: Any) -> None:
+        """Note the random state before the first draw; refuse dropout, which makes every pass another model."""
+        if any(carries(x) for x in tree_iter(args)) and func.overloadpacket not in FACTORIES:
+            raise LostPortionsError(
+                f"{func} draws random numbers on portions {self._where()}: the model is in training mode or drops"
+                " entries always. Call model.eval() first; explanations of a random pass mean nothing."
+            )
+        if self._random is None:
+            self._random = torch.get_rng_state()
+
+    def _where(self) -> str:
+        return f"in module {self.module!r}" if self.module else "in the model itself"
+
+
+def _wrap(total: Any, target: Any, base: Portions | None) -> Any:
+    """Put totals and targets together; outputs that are no float tensors carry nothing."""
+    if isinstance(total, tuple | list):
+        return type(total)(_wrap(t, g, base) for t, g in zip(total, target, strict=True))
+    if target is None or not _is_float(total):
+        return total
+    if target.shape[1:] != total.shape:
+        raise ValueError(f"a rule gave a target of shape {tuple(target.shape)} for a total of {tuple(total.shape)}")
+    return Portions(total, target, alias=_alias_of(base, target))
+
+
+def _alias_of(base: Portions | None, target: Tensor) -> Alias | None:
+    if base is None:
+        return None
+    if target.untyped_storage().data_ptr() == base.target.untyped_storage().data_ptr():
+        return base.alias
+    alias = Alias(base.alias.touched)
+    alias.broken = True
+    return alias
+
+
+def _is_float(x: Any) -> bool:
+    return isinstance(x, Tensor) and x.is_floating_point()
+
+
+def _is_view(func: OpOverload) -> bool:
+    return any(r.alias_info is not None for r in func._schema.returns) and not func._schema.is_mutable
+
+
+def _functional(func: OpOverload) -> OpOverload | None:
+    """The out-of-place form of an in-place operation: ``aten.relu_.default`` → ``aten.relu.default``."""
+    namespace, name = func._schema.name.split("::")
+    packet = getattr(getattr(torch.ops, namespace), name.removesuffix("_"), None) if name.endswith("_") else None
+    return getattr(packet, func._overloadname, None)
+
+
+def _shapes(args: Any, kwargs: Any) -> str:
+    tensors = (x for x in tree_iter((args, kwargs)) if isinstance(x, Tensor))
+    return ", ".join(str(list(x.shape)) for x in tensors)
+
+
+class _FusedKernels:
+    """Switches PyTorch's fused kernels off while at least one run is on, in whatever thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._users = 0
+        self._before = (True, True)
+
+    @contextmanager
+    def off(self) -> Iterator[None]:
+        with self._lock:
+            if not self._users:
+                self._before = (torch.backends.mha.get_fastpath_enabled(), torch._C._get_mkldnn_enabled())
+                _set_fused(False, False)
+            self._users += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._users -= 1
+                if not self._users:
+                    _set_fused(*self._before)
+
+
+def _set_fused(attention: bool, onednn: bool) -> None:
+    torch.backends.mha.set_fastpath_enabled(attention)
+    torch._C._set_mkldnn_enabled(onednn)
+
+
+_FUSED_KERNELS = _FusedKernels()

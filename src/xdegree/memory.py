@@ -1,0 +1,57 @@
+"""How many groups go through the model at once."""
+
+import re
+from collections.abc import Callable
+
+import psutil
+import torch
+from torch import nn
+
+from .inputs import ModelCall
+
+Memory = int | str | None
+"""A budget in bytes, as text ("500MB", "2GB"), or None for a quarter of what is free."""
+
+WORKING_SET = 12
+"""Portions of the largest size that are alive at one moment, with room to spare: operands, results, shares."""
+
+_UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
+
+
+def budget(memory: Memory, device: torch.device) -> int:
+    """The budget in bytes."""
+    if memory is None:
+        return _free(device) // 4
+    if isinstance(memory, str):
+        match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*", memory)
+        if not match or match[2].upper() not in _UNITS:
+            raise ValueError(f'memory must be a number of bytes or text such as "500MB" or "2GB" (got {memory!r})')
+        memory = int(float(match[1]) * _UNITS[match[2].upper()])
+    if isinstance(memory, bool) or not isinstance(memory, int) or memory <= 0:
+        raise ValueError(f"memory must be a positive number of bytes (got {memory!r})")
+    return memory
+
+
+def _free(device: torch.device) -> int:
+    if device.type == "cuda":
+        return int(torch.cuda.mem_get_info(device)[0])
+    return int(psutil.virtual_memory().available)
+
+
+def chunks(groups: int, memory: Memory, model: object, call: ModelCall, survey: Callable[[], int]) -> list[slice]:
+    """Cut K groups so that one pass stays within the budget.
+
+    A generous guess spares small jobs the survey, which costs a forward pass.
+    """
+    allowed = budget(memory, call.x.device)
+    if groups * WORKING_SET * _guess(model, call) <= allowed:
+        return [slice(0, groups)]
+    size = max(1, min(groups, allowed // max(1, WORKING_SET * survey())))
+    return [slice(start, min(start + size, groups)) for start in range(0, groups, size)]
+
+
+def _guess(model: object, call: ModelCall) -> int:
+    """Bytes of the largest portion, as if the widest layer met all nodes and edges at once."""
+    lengths = sum(max(t.shape, default=1) for t in call.tensors())
+    widths = [max(p.shape, default=1) for p in model.parameters()] if isinstance(model, nn.Module) else []
+    return lengths * max([*widths, *call.x.shape[1:], 1]) * call.x.element_size()

@@ -1,0 +1,37 @@
+"""The choices among rules that a user can make; the paper's choice is always the default."""
+
+from dataclasses import dataclass, fields
+from typing import Any, Literal, get_args
+
+Ties = Literal["share", "first"]
+Bias = Literal["share", "background"]
+Activation = Literal["target-first", "both-orders", "target-last"]
+
+
+@dataclass(frozen=True)
+class Options:
+    """One field per choice among rules.
+
+    Args:
+        ties: who wins a maximum that several rows reach. ``"share"`` splits it equally among all rows that
+            reach it up to rounding, so that the answer does not depend on the numbering of the nodes;
+            ``"first"`` takes the row with the smallest index, as the authors' code does.
+        bias: where constants go. ``"share"`` splits them by magnitude, |target| : |background|, as the paper
+            does (eq. gcn_b); ``"background"`` leaves them with the background.
+        activation: order of the telescoping sum over a non-linear function f. ``"target-first"`` gives the
+            target f(γ), as the paper does; ``"target-last"`` gives it f(γ + β) − f(β); ``"both-orders"`` the mean.
+    """
+
+    ties: Ties = "share"
+    bias: Bias = "share"
+    activation: Activation = "target-first"
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            allowed, given = get_args(field.type), getattr(self, field.name)
+            if given not in allowed:
+                raise ValueError(f"Options.{field.name} must be one of {allowed} (got {given!r})")
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as plain values, for files and tables."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}

@@ -1,0 +1,152 @@
+"""Which rule decomposes which operation, and the operations that carry nothing."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import torch
+from torch import Tensor
+from torch._ops import OpOverload, OpOverloadPacket
+
+from .options import Options
+
+aten = torch.ops.aten
+Target = Tensor | tuple[Tensor | None, ...]
+Rule = Callable[..., Target]
+R = TypeVar("R", bound=Rule)
+
+
+@dataclass(frozen=True)
+class Call:
+    """What a rule knows beside its arguments."""
+
+    op: Any
+    """The operation, Python function or module that is being decomposed."""
+    total: Any
+    """What it returned for the totals: the model's own value."""
+    groups: int
+    """K, the number of groups in this pass."""
+    options: Options
+
+
+RULES: dict[Any, Rule] = {}
+
+
+def rule(*keys: Any) -> Callable[[R], R]:
+    """Register the decorated function as the rule of one or more keys.
+
+    A key is an ATen operation (``torch.ops.aten.relu``: all its overloads, in-place forms and aliases; or one
+    overload, ``torch.ops.aten.add.Tensor``), a Python function (``torch_geometric.utils.softmax``) or a module
+    type. Where several fit, the module type wins over the function and the function over the operation, for
+    the simple reason that they are met in this order.
+
+    The rule is called as ``rule(call, *args, **kwargs)`` with the arguments of the operation, portions among
+    them, and returns the target of the output, ``[K, *output]`` (a tuple for several outputs). The total
+    needs no rule: the model's own operation computes it.
+    """
+    if not keys:
+        raise ValueError("rule() needs at least one key: an ATen operation, a Python function or a module type")
+
+    def register(function: R) -> R:
+        for key in keys:
+            if not _is_key(key):
+                raise TypeError(
+                    f"a rule's key is an ATen operation, a Python function or a module type (got {key!r});"
+                    " in-place forms follow from the operation they belong to"
+                )
+            if key in RULES:
+                raise ValueError(f"{key} has a rule already: {RULES[key].__module__}.{RULES[key].__name__}")
+        RULES.update(dict.fromkeys(keys, function))
+        return function
+
+    return register
+
+
+def unregister(key: Any) -> None:
+    """Forget the rule of a key, for example to put another one in its place."""
+    if key not in RULES:
+        raise KeyError(f"{key} has no rule")
+    del RULES[key]
+
+
+def _is_key(key: Any) -> bool:
+    if isinstance(key, OpOverload | OpOverloadPacket):
+        name = key.__name__.split(".")[0]
+        return name.startswith("__") or not name.endswith("_")
+    if isinstance(key, type):
+        return issubclass(key, torch.nn.Module)
+    return hasattr(key, "__code__") and not key.__code__.co_freevars
+
+
+def operation_rule(op: OpOverload) -> Rule | None:
+    """The rule of an overload, else of the operation as a whole."""
+    return RULES.get(op) or RULES.get(op.overloadpacket)
+
+
+def module_rule(module: torch.nn.Module) -> Rule | None:
+    """The rule of a module's type or of the nearest base class that has one."""
+    return next((RULES[base] for base in type(module).__mro__ if base in RULES), None)
+
+
+def function_keys() -> Iterable[Any]:
+    """The Python functions that have a rule."""
+    return [key for key in RULES if hasattr(key, "__code__")]
+
+
+def carries_nothing(op: OpOverload) -> bool:
+    """Whether the outputs of an operation depend on the values in a way that is no contribution."""
+    return op in CARRY_NOTHING or op.overloadpacket in CARRY_NOTHING
+
+
+# Truth values, positions, shapes and constants. They are taken from the totals: which branch the model took
+# and which row won is the model's own decision, not a contribution. This list is the only place that says so.
+CARRY_NOTHING = frozenset(
+    {
+        *(aten.eq, aten.ne, aten.lt, aten.le, aten.gt, aten.ge, aten.isnan, aten.isinf, aten.isfinite, aten.equal),
+        *(aten.isposinf, aten.isneginf, aten.is_nonzero, aten.sign, aten.sgn, aten.signbit, aten.allclose),
+        *(aten.logical_and, aten.logical_or, aten.logical_not, aten.logical_xor, aten.any, aten.all, aten.isclose),
+        *(aten.argmax, aten.argmin, aten.argsort, aten.nonzero, aten.bucketize, aten.searchsorted, aten.unique_dim),
+        *(aten.floor, aten.ceil, aten.round, aten.trunc, aten.count_nonzero, aten._assert_async, aten.heaviside),
+        *(aten.sym_size, aten.sym_numel, aten.sym_stride, aten.is_same_size, aten._nested_tensor_size),
+    }
+)
+
+# Operations that make a new tensor: buffers that portions may be written into later.
+FACTORIES = frozenset(
+    {
+        *(aten.empty, aten.zeros, aten.ones, aten.full, aten.empty_strided, aten.empty_permuted),
+        *(aten.empty_like, aten.zeros_like, aten.ones_like, aten.full_like),
+        *(aten.new_empty, aten.new_zeros, aten.new_ones, aten.new_full, aten.new_empty_strided),
+        *(aten.rand_like, aten.randn_like),
+    }
+)
+
+# Operations without portions whose result is new memory all the same.
+COPIES = frozenset({aten.clone, aten.repeat, aten._to_copy})
+
+
+@dataclass(frozen=True)
+class Missing:
+    """An operation without a rule, where it was met and on what."""
+
+    op: str
+    module: str
+    shapes: str
+
+
+class MissingRuleError(NotImplementedError):
+    """Operations of the model that portions meet and that no rule decomposes; all of them at once."""
+
+    def __init__(self, missing: Iterable[Missing]) -> None:
+        self.missing = tuple(dict.fromkeys(missing))
+        lines = [f"  {m.op}  in {m.module or 'the model itself'}  on {m.shapes}" for m in self.missing]
+        name = self.missing[0].op.removeprefix("aten.").split(".")[0] if self.missing else "name"
+        super().__init__(
+            f"no rule for {len(self.missing)} operation(s) that portions pass through:\n"
+            + "\n".join(lines)
+            + "\nAdd a rule, for example:\n"
+            f"  @xdegree.rule(torch.ops.aten.{name})\n"
+            f"  def {name}(call, x, *args):\n"
+            "      return ...  # the target of the output, [K, *output]; x.total, x.target, x.background are given\n"
+            "or replace the operation in the model. xdegree.check(model, ...) lists all operations."
+        )

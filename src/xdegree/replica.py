@@ -1,0 +1,70 @@
+"""A stand-in for the user's model that shares its parameters but nothing that a run could leave traces in.
+
+Hooks, caches (``GCNConv(cached=True)``) and attributes that a forward pass sets live on the replica, so the
+model comes back untouched whatever happens, also when two threads explain it at once.
+"""
+
+from collections.abc import Callable
+from types import MethodType
+from typing import Any
+
+import torch
+from torch import nn
+
+from .engine import Run
+from .registry import module_rule
+
+
+def replicate(model: Any, run: Run | None = None, on_output: Callable[[str, nn.Module, Any, Any], None] | None = None) -> Any:
+    """Copy the tree of modules, not the parameters; callables that are no modules are returned as they are.
+
+    With a ``run``, the replica tells it the path of the module at work and hands modules whose type has a rule
+    to it; ``on_output(path, module, inputs, output)`` sees every module's output.
+    """
+    if not isinstance(model, nn.Module) or isinstance(model, torch.jit.ScriptModule):
+        return model
+    copies: dict[int, nn.Module] = {}
+    for module in model.modules():
+        copies[id(module)] = module if isinstance(module, torch.jit.ScriptModule) else module.__class__.__new__(module.__class__)
+    for path, module in model.named_modules():
+        copy = copies[id(module)]
+        if copy is module:
+            continue
+        copy.__dict__ = {name: _reattach(value, copies) for name, value in module.__dict__.items()}
+        copy.__dict__["_buffers"] = {name: b if b is None else b.clone() for name, b in module._buffers.items()}
+        if run is not None:
+            _attach(copy, path, run, on_output)
+    return copies[id(model)]
+
+
+def _reattach(value: Any, copies: dict[int, nn.Module]) -> Any:
+    """The value with modules and bound methods of modules replaced by those of the replica."""
+    if isinstance(value, nn.Module):
+        return copies.get(id(value), value)
+    if isinstance(value, MethodType) and id(value.__self__) in copies:
+        return MethodType(value.__func__, copies[id(value.__self__)])
+    if type(value) in (list, tuple):
+        return type(value)(_reattach(item, copies) for item in value)
+    if isinstance(value, dict):
+        copy = value.copy()  # keeps the subclass, as of the hooks' OrderedDict
+        copy.update({key: _reattach(item, copies) for key, item in value.items()})
+        return copy
+    return value
+
+
+def _attach(module: nn.Module, path: str, run: Run, on_output: Any) -> None:
+    def enter(module: nn.Module, args: Any) -> None:
+        stack.append(run.module)
+        run.module = path
+
+    def leave(module: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
+        run.module = stack.pop()
+        if on_output is not None:
+            on_output(path, module, (args, kwargs), output)
+
+    stack: list[str] = []
+    module.register_forward_pre_hook(enter, prepend=True)
+    module.register_forward_hook(leave, with_kwargs=True)
+    found = module_rule(module)
+    if found is not None:
+        module.forward = lambda *args, **kwargs: run.call_module(found, module, *args, **kwargs)

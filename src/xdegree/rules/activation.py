@@ -1,0 +1,59 @@
+"""Functions of one number: the telescoping sum for activations, shares by magnitude for the rest."""
+
+from typing import Any
+
+from torch import Tensor
+
+from ..portions import Portions, carries, spread, total_of
+from ..registry import Call, aten, rule
+from .common import proportional, telescope
+
+TELESCOPED = (
+    *(aten.relu, aten.leaky_relu, aten.elu, aten.celu, aten.selu, aten.gelu, aten.silu, aten.mish, aten.softplus),
+    *(aten.sigmoid, aten.tanh, aten.hardtanh, aten.hardswish, aten.hardsigmoid, aten.relu6, aten.hardshrink),
+    *(aten.softshrink, aten.threshold, aten.log_sigmoid, aten.abs, aten.clamp, aten.clamp_min, aten.clamp_max),
+    *(aten.erf, aten.erfc, aten.sin, aten.cos, aten.atan, aten.asinh),
+)
+PROPORTIONAL = (
+    *(aten.exp, aten.exp2, aten.expm1, aten.log, aten.log2, aten.log10, aten.log1p, aten.sqrt, aten.rsqrt),
+    *(aten.reciprocal, aten.sinh, aten.cosh, aten.tan, aten.asin, aten.acos, aten.acosh, aten.atanh),
+    *(aten.digamma, aten.lgamma, aten.erfinv, aten.logit),
+)
+
+
+@rule(*TELESCOPED)
+def activation(call: Call, x: Portions, *args: Any, **kwargs: Any) -> Tensor:
+    """ReLU, LeakyReLU and their kin: γ' = f(γ), β' = f(γ + β) − f(γ) (eq. ReLU)."""
+    return telescope(call, lambda t: call.op(t, *args, **kwargs), x)
+
+
+@rule(*PROPORTIONAL)
+def magnitude(call: Call, x: Portions, *args: Any, **kwargs: Any) -> Tensor:
+    """f(x) shared by |γ| : |β| where f(γ) alone might leave the domain of f or overflow."""
+    return proportional(call, x)
+
+
+@rule(aten.log_sigmoid_forward)
+def log_sigmoid(call: Call, x: Portions) -> tuple[Tensor, None]:
+    """log σ(x) with its constant −log 2 as a bias (eq. ReLU)."""
+    inner = Call(call.op, call.total[0], call.groups, call.options)
+    return telescope(inner, lambda t: aten.log_sigmoid_forward(t)[0], x), None
+
+
+@rule(aten._prelu_kernel)
+def prelu(call: Call, x: Portions, weight: Tensor) -> Tensor:
+    """LeakyReLU with a learnt slope, γ' = f(γ) (eq. ReLU)."""
+    if carries(weight):
+        raise NotImplementedError("a PReLU whose slope carries portions has no rule")
+    slope = total_of(weight)
+    # The kernel wants equal shapes; at zero the function is zero for every slope.
+    return telescope(call, lambda t: aten._prelu_kernel(t, slope.expand_as(t) if t.dim() else slope.new_ones(())), x)
+
+
+@rule(aten.pow)
+def power(call: Call, x: Any, exponent: Any) -> Tensor:
+    """x^p: γ^p for whole p ≥ 1, which a portion of any sign can be raised to; else shared by |γ| : |β|."""
+    if not carries(exponent) and isinstance(exponent, int | float) and exponent >= 1 and float(exponent).is_integer():
+        return telescope(call, lambda t: t**exponent, x)
+    base = x if carries(x) else exponent
+    return spread(proportional(call, base), call.total.dim())

@@ -1,0 +1,189 @@
+"""Where rows come together: sums and means are linear, a maximum belongs to the rows that reach it."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ..portions import Portions, carries, rows, target_of, total_of, unrows
+from ..registry import Call, aten, rule
+from .common import targets
+
+ROUNDING = 32
+"""How many units in the last place count as a tie: equal atoms differ by rounding only."""
+
+
+def scatter_sum(target: Tensor, dim: int, index: Tensor, size: int) -> Tensor:
+    """Sum the target's rows by index, ``[K, E, …] → [K, size, …]`` for dim = 0."""
+    dim, row_index = dim % index.dim(), _row_index(index, dim)
+    if dim == 0 and row_index is not None and target.dim() > 1:
+        e, k, *rest = rows(target).shape
+        source = rows(target).reshape(e, -1)
+        out = source.new_zeros(size, source.shape[1])
+        out.scatter_add_(0, row_index.unsqueeze(1).expand_as(source), source)
+        return unrows(out.reshape(size, k, *rest))
+    shape = list(target.shape)
+    shape[dim + 1] = size
+    return target.new_zeros(shape).scatter_add_(dim + 1, index.expand(target.shape[0], *index.shape), target)
+
+
+def _row_index(index: Tensor, dim: int) -> Tensor | None:
+    """The vector that an index was expanded from, as PyG does to sum whole rows."""
+    if all(index.stride(d) == 0 or index.shape[d] == 1 for d in range(index.dim()) if d != dim):
+        return index[tuple(slice(None) if d == dim else 0 for d in range(index.dim()))] if index.numel() else None
+    return None
+
+
+@rule(aten.scatter_add)
+def scatter_add(call: Call, x: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
+    """Σ of messages: the target is the sum of their targets (eq. gcn, its linear part)."""
+    return _added(call, x, scatter_sum(_cut(target_of(src, call.groups), index), dim, index, x.shape[dim]))
+
+
+@rule(aten.index_add)
+def index_add(call: Call, x: Tensor, dim: int, index: Tensor, src: Tensor, *, alpha: float = 1) -> Tensor:
+    """Σ of messages by a vector of rows (eq. gcn, its linear part)."""
+    shape = [1] * src.dim()
+    shape[dim] = -1
+    full = index.reshape(shape).expand(src.shape)
+    return _added(call, x, scatter_sum(target_of(src, call.groups) * alpha, dim, full, x.shape[dim]))
+
+
+def _added(call: Call, x: Tensor, summed: Tensor) -> Tensor:
+    return x.target + summed if carries(x) else summed  # type: ignore[attr-defined]
+
+
+def _cut(target: Tensor, index: Tensor) -> Tensor:
+    """scatter reads only as much of its source as the index covers."""
+    if target.shape[1:] == index.shape:
+        return target
+    return target[(slice(None), *(slice(n) for n in index.shape))]
+
+
+@rule(aten.scatter_reduce)
+def scatter_reduce(
+    call: Call, x: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True
+) -> Tensor:
+    """Sum, mean, maximum or minimum of rows; a maximum is taken at the rows that won in the total (Maxpooling)."""
+    target = _cut(target_of(src, call.groups), index)
+    size, total = x.shape[dim], total_of(src)[tuple(slice(n) for n in index.shape)]
+    if reduce in ("amax", "amin"):
+        return _scatter_winners(call, x, dim, index, total, target, include_self)
+    if reduce not in ("sum", "mean"):
+        raise NotImplementedError(f"scatter_reduce with reduce={reduce!r} of portions has no rule")
+    summed = scatter_sum(target, dim, index, size)
+    count = torch.zeros_like(call.total).scatter_add_(dim, index, torch.ones_like(total))
+    kept = torch.ones_like(count) if include_self else (count == 0).to(count.dtype)
+    if carries(x):
+        summed = summed + target_of(x, call.groups) * kept
+    return summed if reduce == "sum" else summed / (count + kept).clamp(min=1)
+
+
+def _scatter_winners(
+    call: Call, x: Tensor, dim: int, index: Tensor, total: Tensor, target: Tensor, include_self: bool
+) -> Tensor:
+    """Shares of one for the rows that reach the maximum, split by `ties`; the old value may win as well."""
+    won = tied(total, call.total.gather(dim, index)).to(total.dtype)
+    count = torch.zeros_like(call.total).scatter_add_(dim, index, won)
+    untouched = torch.zeros_like(call.total).scatter_add_(dim, index, torch.ones_like(total)) == 0
+    own = (tied(total_of(x), call.total) | untouched) if include_self else untouched
+    if call.options.ties == "first":
+        won = _first_of(won, dim, index, call.total.shape[dim]) * (~own).to(won.dtype).gather(dim, index)
+        count = torch.ones_like(count)
+    else:
+        count = (count + own).clamp(min=1)
+    summed = scatter_sum(target * (won / count.gather(dim, index)), dim, index, call.total.shape[dim])
+    return summed + target_of(x, call.groups) * (own / count) if carries(x) else summed
+
+
+def _first_of(won: Tensor, dim: int, index: Tensor, size: int) -> Tensor:
+    """Of the winners of each place the one with the smallest position."""
+    shape = [1] * won.dim()
+    shape[dim] = -1
+    position = torch.arange(won.shape[dim], device=won.device).reshape(shape).expand_as(won)
+    candidate = torch.where(won > 0, position, won.shape[dim])
+    first_shape = list(won.shape)
+    first_shape[dim] = size
+    first = candidate.new_full(first_shape, won.shape[dim]).scatter_reduce_(dim, index, candidate, "amin")
+    return (position == first.gather(dim, index)).to(won.dtype)
+
+
+def tied(x: Tensor, best: Tensor) -> Tensor:
+    """Whether x reaches the best value up to rounding."""
+    return (x - best).abs() <= ROUNDING * torch.finfo(x.dtype).eps * best.abs()
+
+
+def winners(call: Call, x: Tensor, best: Tensor, dim: list[int]) -> Tensor:
+    """Shares of one along some dimensions for the entries that reach the best value, split by `ties`."""
+    won = tied(x, best)
+    if call.options.ties == "share":
+        share = won.to(x.dtype)
+        return share / share.sum(dim, keepdim=True).clamp(min=1)
+    kept = [d for d in range(x.dim()) if d not in dim]
+    flat = won.permute(*kept, *dim).reshape(*[x.shape[d] for d in kept], -1)
+    first = (flat & (flat.cumsum(-1) == 1)).to(x.dtype)
+    order = [*kept, *dim]
+    back = [order.index(d) for d in range(x.dim())]
+    return first.reshape([x.shape[d] for d in order]).permute(back)
+
+
+@rule(aten.amax, aten.amin, aten.max, aten.min)
+def extreme(call: Call, x: Portions, *args: Any, **kwargs: Any) -> Any:
+    """Max pooling: both portions are taken at the entries that won in the total (Maxpooling)."""
+    if args and isinstance(args[0], Tensor):
+        return maximum(call, x, args[0])
+    dim, keepdim = _bound(call, args, kwargs)
+    best = call.total[0] if isinstance(call.total, tuple) else call.total
+    axes = sorted({d % x.dim() for d in dim}) if dim else list(range(x.dim()))
+    keep = best
+    if not keepdim:
+        for d in axes:
+            keep = keep.unsqueeze(d)
+    share = winners(call, x.total, keep, axes)
+    target = (x.target * share).sum([d + 1 for d in axes], keepdim=keepdim) if axes else x.target
+    return (target, None) if isinstance(call.total, tuple) else target
+
+
+def _bound(call: Call, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[int], bool]:
+    values = dict(zip(("dim", "keepdim"), args, strict=False)) | kwargs
+    dim = values.get("dim", [])
+    return ([dim] if isinstance(dim, int) else list(dim)), bool(values.get("keepdim", False))
+
+
+@rule(aten.maximum, aten.minimum, aten.fmax, aten.fmin)
+def maximum(call: Call, a: Tensor, b: Tensor) -> Tensor:
+    """The larger of two: the portions of the one that won, half of each at a tie (Maxpooling)."""
+    left, right = targets(call, a, b)
+    a_won, b_won = tied(total_of(a), call.total), tied(total_of(b), call.total)
+    if call.options.ties == "first":
+        share = a_won.to(call.total.dtype)
+    else:
+        share = a_won.to(call.total.dtype) / (a_won.to(call.total.dtype) + b_won).clamp(min=1)
+    return left * share + right * (1 - share)
+
+
+@rule(aten.segment_reduce)
+def segment_reduce(
+    call: Call,
+    data: Portions,
+    reduce: str,
+    *,
+    lengths: Tensor | None = None,
+    indices: Tensor | None = None,
+    offsets: Tensor | None = None,
+    axis: int = 0,
+    unsafe: bool = False,
+    initial: float | None = None,
+) -> Tensor:
+    """Sums, means and maxima of consecutive rows, as scatter_reduce does them for any rows."""
+    if lengths is None and offsets is not None:
+        lengths = offsets.diff()
+    if lengths is None or axis != 0 or lengths.dim() != 1:
+        raise NotImplementedError("segment_reduce of portions has a rule along axis 0 with lengths or offsets only")
+    index = torch.repeat_interleave(torch.arange(len(lengths), device=lengths.device), lengths)
+    index = index.reshape(-1, *[1] * (data.dim() - 1)).expand(data.shape)
+    x = torch.zeros_like(call.total)
+    return scatter_reduce(call, x, 0, index, data, _REDUCTIONS.get(reduce, reduce), include_self=False)
+
+
+_REDUCTIONS = {"max": "amax", "min": "amin"}

@@ -1,0 +1,105 @@
+"""Linear maps and convolutions: the map on both halves, the bias shared by magnitude."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ..portions import Portions, carries, rows, spread, target_of, total_of, unrows
+from ..registry import Call, aten, rule
+from .common import on_rows, share_bias, targets
+
+
+def matrix_product(call: Call, a: Tensor, b: Tensor) -> Tensor:
+    """γ of a product of matrices: the map on the target; of two portions target × target (eq. FC, eq. gcn)."""
+    if carries(a) and carries(b):
+        left, right = targets(call, a, b)
+        return torch.matmul(left, right)
+    if isinstance(a, Portions) and carries(a):
+        weight = total_of(b)
+        return on_rows(lambda t: torch.matmul(t, weight), a.target) if weight.dim() == 2 else a.target @ weight
+    return _left_product(total_of(a), target_of(b, call.groups))
+
+
+def _left_product(matrix: Tensor, target: Tensor) -> Tensor:
+    """matrix · γ for all groups; of a plain (perhaps sparse) matrix with the K × F block as its right-hand side."""
+    if matrix.dim() != 2 or target.dim() != 3:
+        return torch.matmul(matrix, target)
+    n, k, f = rows(target).shape
+    return unrows((matrix @ rows(target).reshape(n, k * f)).reshape(matrix.shape[0], k, f))
+
+
+@rule(aten.mm, aten.bmm, aten.mv, aten.dot)
+def matmul(call: Call, a: Tensor, b: Tensor) -> Tensor:
+    """X Θ: linear, so the map on the target (eq. FC without b); a product of two portions as in attention."""
+    if b.dim() == 1:  # mv and dot: the vector as a column
+        return _vector_product(call, a, b)
+    return matrix_product(call, a, b)
+
+
+def _vector_product(call: Call, a: Tensor, b: Tensor) -> Tensor:
+    left = target_of(a, call.groups) if carries(a) else total_of(a)
+    right = target_of(b, call.groups) if carries(b) else total_of(b)
+    return (left * (right.unsqueeze(1) if carries(b) and a.dim() == 2 else right)).sum(-1)
+
+
+@rule(aten.addmm, aten.baddbmm)
+def affine(call: Call, bias: Tensor, a: Tensor, b: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
+    """X Θ + b: γ + b·|γ| / (|γ| + |β|) (eq. FC; eq. gcn_b)."""
+    product = matrix_product(call, a, b)
+    product = product * alpha if alpha != 1 else product
+    if carries(bias):
+        return product + beta * spread(bias.target, call.total.dim())  # type: ignore[attr-defined]
+    total = torch.matmul(total_of(a), total_of(b))
+    return share_bias(product, total * alpha if alpha != 1 else total, total_of(bias) * beta, call.options)
+
+
+@rule(aten.addmv, aten.addbmm)
+def affine_rare(call: Call, bias: Tensor, a: Tensor, b: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
+    """The vector and the summed form of X Θ + b (eq. FC)."""
+    if call.op.overloadpacket is aten.addmv:
+        product, total = _vector_product(call, a, b), total_of(a) @ total_of(b)
+    else:
+        product, total = matrix_product(call, a, b).sum(1), (total_of(a) @ total_of(b)).sum(0)
+    if carries(bias):
+        return product * alpha + beta * spread(bias.target, call.total.dim())  # type: ignore[attr-defined]
+    return share_bias(product * alpha, total * alpha, total_of(bias) * beta, call.options)
+
+
+@rule(aten.add, aten.sub)
+def add(call: Call, a: Any, b: Any, *, alpha: float = 1) -> Tensor:
+    """A sum of portions adds their targets; a constant that is added is a bias (eq. gcn_b)."""
+    sign = -alpha if call.op.overloadpacket is aten.sub else alpha
+    if carries(a) and carries(b):
+        left, right = targets(call, a, b)
+        return left + right if sign == 1 else torch.add(left, right, alpha=sign)
+    if carries(a):
+        return _add_constant(call, a, total_of(b) * sign if sign != 1 else total_of(b), 1)
+    return _add_constant(call, b, total_of(a), sign)
+
+
+@rule(aten.rsub)
+def rsub(call: Call, a: Portions, b: Any, alpha: float = 1) -> Tensor:
+    """b − a, as in 1 − z: the target changes its sign, the constant is a bias (eq. gcn_b)."""
+    return _add_constant(call, a, total_of(b), -alpha)
+
+
+def _add_constant(call: Call, x: Portions, constant: Any, factor: float) -> Tensor:
+    target = spread(x.target, call.total.dim())
+    if factor == 1:
+        return share_bias(target, x.total, constant, call.options)
+    return share_bias(target * factor, x.total * factor, constant, call.options)
+
+
+@rule(aten.convolution)
+def convolution(call: Call, x: Tensor, weight: Tensor, bias: Tensor | None, *args: Any) -> Tensor:
+    """A convolution over a regular grid: linear in x, with the bias shared (eq. gcn_b)."""
+    if carries(weight) or not isinstance(x, Portions):
+        raise NotImplementedError("a convolution whose kernel carries portions has no rule")
+    flat = x.target.flatten(0, 1) if x.dim() > weight.dim() - 1 else x.target
+    linear = aten.convolution(flat, total_of(weight), None, *args)
+    target = linear.unflatten(0, (call.groups, -1)) if x.dim() > weight.dim() - 1 else linear
+    if bias is None:
+        return target  # type: ignore[no-any-return]
+    constant = total_of(bias).reshape(-1, *[1] * (weight.dim() - 2))
+    return share_bias(target, aten.convolution(x.total, total_of(weight), None, *args), constant, call.options)

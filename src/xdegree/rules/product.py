@@ -1,0 +1,70 @@
+"""Products and quotients."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ..portions import Portions, carries, spread, total_of
+from ..registry import Call, aten, rule
+from .common import finite, magnitude_share, targets
+
+
+@rule(aten.mul)
+def mul(call: Call, a: Any, b: Any) -> Tensor:
+    """attention × value: target × target, the other three products are background; a plain factor scales."""
+    if carries(a) and carries(b):
+        left, right = targets(call, a, b)
+        return left * right
+    x, factor = (a, b) if carries(a) else (b, a)
+    return spread(x.target, call.total.dim()) * total_of(factor)
+
+
+@rule(aten.div)
+def div(call: Call, a: Any, b: Any, *, rounding_mode: str | None = None) -> Tensor:
+    """The numerator's target over the whole denominator, which normalises both portions alike.
+
+    A denominator that carries portions over a plain numerator is shared by magnitude, |γ| : |β|.
+    """
+    if rounding_mode is not None:
+        raise NotImplementedError(f"division with rounding_mode={rounding_mode!r} of portions has no rule")
+    if not carries(a):
+        return finite(call.total) * spread(magnitude_share(b.target, b.total), call.total.dim())
+    target, denominator = spread(a.target, call.total.dim()), total_of(b)
+    if not carries(b):
+        return target / denominator
+    quotient = target / denominator
+    return torch.where(call.total.isfinite(), quotient, torch.zeros_like(quotient))
+
+
+@rule(aten.addcmul)
+def addcmul(call: Call, x: Tensor, a: Tensor, b: Tensor, *, value: float = 1) -> Tensor:
+    """x + value·a·b, as the product and the sum would give it."""
+    product = Portions(total_of(a) * total_of(b) * value, mul(_of(call, a, b), a, b) * value) if _any(a, b) else None
+    if product is None:
+        return _add(call, x, total_of(a) * total_of(b) * value)
+    return _add(call, x, product)
+
+
+@rule(aten.addcdiv)
+def addcdiv(call: Call, x: Tensor, a: Tensor, b: Tensor, *, value: float = 1) -> Tensor:
+    """x + value·a/b, as the quotient and the sum would give it."""
+    quotient = total_of(a) / total_of(b)
+    if not _any(a, b):
+        return _add(call, x, quotient * value)
+    inner = Call(aten.div.Tensor, quotient, call.groups, call.options)
+    return _add(call, x, Portions(quotient * value, div(inner, a, b) * value))
+
+
+def _any(*xs: Tensor) -> bool:
+    return any(carries(x) for x in xs)
+
+
+def _of(call: Call, a: Tensor, b: Tensor) -> Call:
+    return Call(aten.mul.Tensor, total_of(a) * total_of(b), call.groups, call.options)
+
+
+def _add(call: Call, a: Tensor, b: Tensor) -> Tensor:
+    from .linear import add
+
+    return add(Call(aten.add.Tensor, call.total, call.groups, call.options), a, b)

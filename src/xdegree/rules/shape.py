@@ -1,0 +1,246 @@
+"""Operations that only move, copy, add up or choose entries: the same on the target, one dimension further in."""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ..portions import Portions, carries, rows, spread, target_of, total_of, unrows
+from ..registry import Call, aten, rule
+from .common import targets
+
+DIMENSIONS = frozenset({"dim", "dims", "dim0", "dim1", "dim2", "axis", "dimension"})
+
+
+def shift(dim: int) -> int:
+    """A dimension of the total as a dimension of the target."""
+    return dim + 1 if dim >= 0 else dim
+
+
+@rule(
+    *(aten.transpose, aten.unsqueeze, aten.select, aten.slice, aten.split, aten.split_with_sizes, aten.unbind),
+    *(aten.squeeze.dim, aten.squeeze.dims, aten.diagonal, aten.unfold, aten.flip, aten.cumsum, aten.narrow_copy),
+    *(aten.clone, aten.detach, aten.alias, aten.neg, aten.tril, aten.triu, aten.lift_fresh, aten.positive),
+    *(aten.select_copy, aten.unsqueeze_copy, aten.slice_copy, aten.detach_copy, aten.diff, aten.roll),
+)
+def structural(call: Call, *args: Any, **kwargs: Any) -> Any:
+    """The operation itself on the target, its dimensions moved by one (both portions alike; eq. concatenation)."""
+    values = []
+    for argument, value in _bind(call.op, args, kwargs):
+        if isinstance(value, Portions):
+            values.append((argument, value.target))
+        elif argument.name in DIMENSIONS and value is not None:
+            values.append((argument, shift(value) if isinstance(value, int) else [shift(d) for d in value]))
+        elif argument.name in ("memory_format", "layout", "pin_memory", "device"):
+            values.append((argument, None))
+        else:
+            values.append((argument, value))
+    return call.op(
+        *[v for a, v in values if not a.kwarg_only], **{a.name: v for a, v in values if a.kwarg_only and v is not None}
+    )
+
+
+def _bind(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[tuple[Any, Any]]:
+    """Every argument of an operation's schema with its value, defaults included."""
+    bound = []
+    for position, argument in enumerate(op._schema.arguments):
+        given = args[position] if position < len(args) else kwargs.get(argument.name, argument.default_value)
+        bound.append((argument, given))
+    return bound
+
+
+@rule(aten.t)
+def t(call: Call, x: Portions) -> Tensor:
+    """The transpose of a matrix, of both portions alike."""
+    return x.target.transpose(1, 2) if x.dim() == 2 else x.target
+
+
+@rule(aten.squeeze.default)
+def squeeze(call: Call, x: Portions) -> Tensor:
+    """All dimensions of size one go, but never the groups'."""
+    return x.target.squeeze([d + 1 for d in range(x.dim()) if x.shape[d] == 1])
+
+
+@rule(aten.permute)
+def permute(call: Call, x: Portions, dims: list[int]) -> Tensor:
+    """Another order of dimensions, of both portions alike."""
+    return x.target.permute(0, *[d % x.dim() + 1 for d in dims])
+
+
+@rule(aten.view, aten._unsafe_view, aten.reshape, aten._reshape_alias)
+def view(call: Call, x: Portions, size: Any, *args: Any) -> Tensor:
+    """The same entries in another shape, of both portions alike."""
+    if size and size[0] in (x.shape[:1] or [None]) and x.dim() > 1:  # rows stay rows: keep them first in memory
+        return unrows(rows(x.target).reshape(size[0], call.groups, *call.total.shape[1:]))
+    return x.target.reshape(call.groups, *call.total.shape)
+
+
+@rule(aten.expand)
+def expand(call: Call, x: Portions, size: list[int], *, implicit: bool = False) -> Tensor:
+    """Broadcasting, of both portions alike."""
+    return spread(x.target, len(size)).expand(call.groups, *call.total.shape)
+
+
+@rule(aten.repeat)
+def repeat(call: Call, x: Portions, repeats: list[int]) -> Tensor:
+    """Tiles, of both portions alike."""
+    return spread(x.target, len(repeats)).repeat(1, *repeats)
+
+
+@rule(aten._to_copy)
+def to_copy(call: Call, x: Portions, **kwargs: Any) -> Tensor:
+    """Another floating dtype or device; integers cannot carry portions."""
+    if not call.total.is_floating_point():
+        raise NotImplementedError(
+            f"portions of shape {tuple(x.shape)} are turned into {call.total.dtype}, which cannot carry them. If the model"
+            " looks up embeddings by integer features, start the decomposition behind the embedding"
+        )
+    return x.target.to(dtype=call.total.dtype, device=call.total.device)
+
+
+@rule(aten._local_scalar_dense)
+def item(call: Call, x: Portions) -> Tensor:
+    """A portion that becomes a Python number is lost, which is never silent."""
+    raise NotImplementedError(
+        "the model turns a tensor that carries portions into a Python number (.item(), float(), int()); its"
+        " contribution would be lost. Keep it a tensor"
+    )
+
+
+@rule(aten.cat, aten.stack)
+def concatenate(call: Call, tensors: list[Tensor], dim: int = 0) -> Tensor:
+    """X ‖ Y = X^γ ‖ Y^γ + X^β ‖ Y^β (eq. concatenation)."""
+    join: Callable[..., Tensor] = torch.cat if call.op.overloadpacket is aten.cat else torch.stack
+    kept = [x for x in tensors if x.dim() != 1 or x.numel() or call.total.dim() == 1]
+    parts = [target_of(x, call.groups).to(call.total.dtype) for x in kept]
+    if join is torch.cat and dim % call.total.dim() and call.total.dim() > 1:
+        return unrows(torch.cat([rows(part) for part in parts], dim if dim < 0 else dim + 1))
+    return join(parts, shift(dim))
+
+
+@rule(aten.sum, aten.mean)
+def reduce_linear(call: Call, x: Portions, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
+    """Sum and mean pooling: linear, so of both portions alike."""
+    dims = [dim] if isinstance(dim, int) else list(dim or range(x.dim()))
+    if not dims:
+        return x.target.to(call.total.dtype)
+    reduce: Callable[..., Tensor] = torch.sum if call.op.overloadpacket is aten.sum else torch.mean
+    return reduce(x.target, [d % x.dim() + 1 for d in dims], keepdim=keepdim, dtype=dtype)
+
+
+@rule(aten.index_select)
+def index_select(call: Call, x: Portions, dim: int, index: Tensor) -> Tensor:
+    """Gather rows, as a message does: x_j of every edge."""
+    if x.dim() and dim % x.dim() == 0:
+        return unrows(rows(x.target).index_select(0, index))
+    return x.target.index_select(shift(dim), index)
+
+
+@rule(aten.index)
+def index(call: Call, x: Portions, indices: list[Tensor | None]) -> Tensor:
+    """Advanced indexing by positions or truth values, of both portions alike."""
+    first, *rest = indices
+    if first is not None and first.dim() == 1 and not rest and x.dim() > 1:
+        return unrows(rows(x.target)[first])
+    return _behind_groups(x.target, [total_of(i) for i in indices])
+
+
+def _behind_groups(target: Tensor, indices: list[Tensor | None]) -> Tensor:
+    """Index behind K. Indices with a gap between them put their result first, K included: then bring K back."""
+    given = [i for i, position in enumerate(indices) if position is not None]
+    gap = any(b - a > 1 for a, b in zip(given, given[1:], strict=False))
+    out: Tensor = aten.index(target, [None, *indices])
+    if not gap:
+        return out
+    broadcast = torch.broadcast_shapes(*[i.shape for i in indices if i is not None and i.dtype != torch.bool])
+    return out.movedim(len(broadcast), 0)
+
+
+@rule(aten.gather)
+def gather(call: Call, x: Portions, dim: int, index: Tensor, *, sparse_grad: bool = False) -> Tensor:
+    """Entries by position, of both portions alike."""
+    return x.target.gather(shift(dim), index.expand(call.groups, *index.shape))
+
+
+@rule(aten.where)
+def where(call: Call, condition: Tensor, a: Any, b: Any) -> Tensor:
+    """The choice that the model made, of both portions alike; a plain alternative is background."""
+    left, right = (_operand(call, x) for x in (a, b))
+    return torch.where(condition, left, right)
+
+
+def _operand(call: Call, x: Any) -> Tensor:
+    if isinstance(x, Tensor):
+        return spread(target_of(x, call.groups), call.total.dim()).to(call.total.dtype)
+    return call.total.new_zeros(())
+
+
+@rule(aten.masked_fill)
+def masked_fill(call: Call, x: Tensor, mask: Tensor, value: Any) -> Tensor:
+    """Overwritten entries leave the target; a plain value in their place is background."""
+    if carries(value):
+        x_target, filled = targets(call, x, value)
+        return torch.where(mask, filled, x_target)
+    return spread(target_of(x, call.groups), call.total.dim()).masked_fill(mask, 0)
+
+
+@rule(aten.copy)
+def copy(call: Call, x: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:
+    """Overwriting: the target is the one of what is written."""
+    return spread(target_of(src, call.groups), x.dim()).expand(call.groups, *x.shape).to(x.dtype).clone()
+
+
+@rule(aten.fill, aten.zero)
+def fill(call: Call, x: Tensor, value: Any = 0) -> Tensor:
+    """Overwriting with one value: its target, if it has one, everywhere."""
+    return (spread(target_of(value, call.groups), x.dim()) if carries(value) else call.total.new_zeros(())).expand(
+        call.groups, *x.shape
+    ) + call.total.new_zeros(())
+
+
+@rule(aten.index_put, aten._unsafe_index_put)
+def index_put(
+    call: Call, x: Tensor, indices: list[Tensor | None], values: Tensor, accumulate: bool = False
+) -> Tensor:
+    """Writing entries: their targets take the place of (or are added to) what was there."""
+    written = target_of(values, call.groups)
+    place = aten.index(total_of(x), [total_of(i) for i in indices]).shape
+    return aten.index_put(  # type: ignore[no-any-return]
+        target_of(x, call.groups).clone(),
+        [None, *indices],
+        spread(written, len(place)).expand(call.groups, *place),
+        accumulate,
+    )
+
+
+@rule(aten.scatter)
+def scatter(call: Call, x: Tensor, dim: int, index: Tensor, src: Any, **kwargs: Any) -> Tensor:
+    """Writing entries by position: their targets take the place of what was there."""
+    if kwargs:
+        raise NotImplementedError("scatter with a reduction of portions has no rule; use scatter_reduce")
+    base, place = target_of(x, call.groups).clone(), index.expand(call.groups, *index.shape)
+    if not isinstance(src, Tensor):
+        return base.scatter(shift(dim), place, 0.0)
+    return base.scatter(shift(dim), place, target_of(src, call.groups))
+
+
+@rule(aten.slice_scatter, aten.select_scatter)
+def write_slice(call: Call, x: Tensor, src: Tensor, dim: int = 0, *args: Any, **kwargs: Any) -> Tensor:
+    """Writing a slice: the target of what is written takes the place of what was there."""
+    written = target_of(src, call.groups)
+    return call.op(target_of(x, call.groups).clone(), written, shift(dim), *args, **kwargs)  # type: ignore[no-any-return]
+
+
+@rule(aten.constant_pad_nd)
+def pad(call: Call, x: Portions, pad: list[int], value: float = 0) -> Tensor:
+    """Padding is nobody's contribution: background."""
+    return aten.constant_pad_nd(x.target, pad, 0)  # type: ignore[no-any-return]
+
+
+@rule(aten.repeat_interleave.self_Tensor, aten.repeat_interleave.self_int)
+def repeat_interleave(call: Call, x: Portions, repeats: Any, dim: int | None = None, **kwargs: Any) -> Tensor:
+    """Repeated entries, of both portions alike."""
+    if dim is None:
+        return x.target.reshape(call.groups, -1).repeat_interleave(total_of(repeats), 1)
+    return x.target.repeat_interleave(total_of(repeats), shift(dim))
