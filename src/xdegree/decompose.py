@@ -62,7 +62,7 @@ def decompose(
         *args: the model's arguments, or a PyG ``Data`` in their place.
         groups: lists of node ids; or a mask ``[K, N]`` of truth values or shares in 0..1; or a mask
             ``[K, N, F]`` of single features.
-        probes: names of modules whose output portions are wanted too.
+        probes: names of modules whose output portions are wanted too (``"lin2:input"`` for what goes in).
         options: choices among rules; the paper's by default.
         memory: budget in bytes for the portions (or as text, ``"2GB"``); by default a quarter of what is free.
         model_kwargs: keyword arguments of the model whose names are taken by this function.
@@ -84,8 +84,8 @@ def _one_pass(model: Any, call: ModelCall, target: Tensor, names: tuple[str, ...
     run = Run(target.shape[0], options)
 
     def keep(path: str, module: nn.Module, inputs: Any, output: Any) -> None:
-        if path in names:
-            found[path] = output
+        found[path] = output
+        found[f"{path}:input"] = next((leaf for leaf in tree_iter(inputs) if carries(leaf)), None)
 
     replica = replicate(model, run, keep if names else None)
     x = Portions(call.x.clone(), target)
@@ -134,7 +134,7 @@ def _known(model: Any, probes: Iterable[str]) -> tuple[str, ...]:
     names = (probes,) if isinstance(probes, str) else tuple(probes)
     known = [name for name, _ in model.named_modules()] if isinstance(model, nn.Module) else []
     for name in names:
-        if name not in known:
+        if name.removesuffix(":input") not in known:
             raise ValueError(f"probes names {name!r}, but the model's modules are {[n for n in known if n]}")
     return names
 

@@ -171,11 +171,13 @@ class Run(TorchDispatchMode):
         outer, self._inside_rule = self._inside_rule, True
         try:
             return found(Call(op, total, self.groups, self.options), *args, **kwargs)
+        except NotImplementedError as error:
+            return self._unknown(op, args, kwargs, total, str(error))
         finally:
             self._inside_rule = outer
 
-    def _unknown(self, func: Any, args: Any, kwargs: Any, total: Any) -> Any:
-        missing = Missing(str(func), self.module, _shapes(args, kwargs))
+    def _unknown(self, func: Any, args: Any, kwargs: Any, total: Any, reason: str = "") -> Any:
+        missing = Missing(str(func), self.module, _shapes(args, kwargs), reason)
         if not self.collect:
             raise MissingRuleError([missing])
         self.missing.append(missing)

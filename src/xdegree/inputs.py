@@ -98,3 +98,13 @@ def check_devices(model: Any, call: ModelCall) -> None:
             f"tensors are on different devices: the arguments on {sorted(places)}, the model's parameters on"
             f" {sorted(weights)}; move them together with .to(device)"
         )
+
+
+def check_mode(model: Any) -> None:
+    """Refuse a model that drops entries at random."""
+    modules = model.named_modules() if isinstance(model, nn.Module) else []
+    active = [name for name, m in modules if m.training and isinstance(m, nn.modules.dropout._DropoutNd) and m.p > 0]
+    if active:
+        raise ValueError(
+            f"the model is in training mode and drops entries at random (in {active[:3]}); call model.eval() first"
+        )

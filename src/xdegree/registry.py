@@ -132,6 +132,12 @@ class Missing:
     op: str
     module: str
     shapes: str
+    reason: str = ""
+    """Why a rule that exists does not apply here, in its own words."""
+
+    def __str__(self) -> str:
+        where = f"in {self.module!r}" if self.module else "in the model itself"
+        return f"{self.op}  {where}  on {self.shapes}" + (f": {self.reason}" if self.reason else "")
 
 
 class MissingRuleError(NotImplementedError):
@@ -139,7 +145,7 @@ class MissingRuleError(NotImplementedError):
 
     def __init__(self, missing: Iterable[Missing]) -> None:
         self.missing = tuple(dict.fromkeys(missing))
-        lines = [f"  {m.op}  in {m.module or 'the model itself'}  on {m.shapes}" for m in self.missing]
+        lines = [f"  {missing}" for missing in self.missing]
         name = self.missing[0].op.removeprefix("aten.").split(".")[0] if self.missing else "name"
         super().__init__(
             f"no rule for {len(self.missing)} operation(s) that portions pass through:\n"

@@ -1,0 +1,29 @@
+"""Explain graph neural networks by decomposition: what any group of nodes contributes, for any PyG model."""
+
+from .check import Report, check
+from .decompose import Decomposition, decompose
+from .engine import LostPortionsError
+from .explainer import DegreeExplainer
+from .explanation import Explanation
+from .options import Options
+from .portions import Portions
+from .registry import Call, MissingRuleError, rule
+from .scores import explain
+
+__version__ = "0.1.0.dev0"
+
+__all__ = [
+    "Call",
+    "Decomposition",
+    "DegreeExplainer",
+    "Explanation",
+    "LostPortionsError",
+    "MissingRuleError",
+    "Options",
+    "Portions",
+    "Report",
+    "check",
+    "decompose",
+    "explain",
+    "rule",
+]

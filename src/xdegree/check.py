@@ -1,0 +1,58 @@
+"""Which operations of a model have a rule and which lack one, before any work."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from .decompose import survey
+from .groups import check_features
+from .inputs import check_devices, check_mode, model_call
+from .registry import Missing
+
+
+@dataclass(frozen=True)
+class Row:
+    """An operation that portions pass through."""
+
+    op: str
+    module: str
+    rule: str
+    """The name of its rule, empty where there is none."""
+    count: int
+
+
+@dataclass(frozen=True)
+class Report:
+    """All operations of one forward pass that portions pass through, in the order in which they were met."""
+
+    rows: tuple[Row, ...]
+    missing: tuple[Missing, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Whether `decompose` would find a rule for everything."""
+        return not self.missing
+
+    def __str__(self) -> str:
+        table = [("operation", "module", "rule", "calls")]
+        table += [(row.op, row.module or "-", row.rule or "MISSING", str(row.count)) for row in self.rows]
+        widths = [max(len(line[column]) for line in table) for column in range(4)]
+        lines = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in table]
+        lines.insert(1, "  ".join("-" * width for width in widths))
+        ending = "every operation has a rule" if self.ok else "no rule applies to:"
+        return "\n".join([*lines, ending, *[f"  {missing}" for missing in self.missing]])
+
+    __repr__ = __str__
+
+
+def check(
+    model: Callable[..., Any], *args: Any, model_kwargs: Mapping[str, Any] | None = None, **kwargs: Any
+) -> Report:
+    """Survey a model: one forward pass with no groups at all tells which rules it needs."""
+    call = model_call(model, args, {**kwargs, **(model_kwargs or {})})
+    check_features(call.x)
+    check_devices(model, call)
+    check_mode(model)
+    run = survey(model, call)
+    rows = tuple(Row(op, module, name, count) for (op, module, name), count in run.seen.items())
+    return Report(rows, tuple(dict.fromkeys(run.missing)))

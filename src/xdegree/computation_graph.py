@@ -1,0 +1,181 @@
+"""The part of the graph that a node's prediction is computed from, found by following the message passing."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.utils._pytree import tree_map
+from torch_geometric.nn import MessagePassing
+from torch_geometric.utils import k_hop_subgraph
+
+from .inputs import ModelCall
+from .outputs import as_table
+from .replica import replicate
+
+
+@dataclass(frozen=True)
+class Trace:
+    """What a plain forward pass showed."""
+
+    output: Any
+    hops: int
+    """How often messages were passed: an upper bound of the depth of the computation graph."""
+    flows: frozenset[str]
+    output_layer: str
+    """Where the last hidden representation can be read, as a probe: the input of the last layer, or its output
+    where the last layer passes messages itself."""
+
+
+def trace(model: Any, call: ModelCall) -> Trace:
+    """One plain forward pass that counts the message passing on the way."""
+    flows: list[str] = []
+    layers: list[str] = []
+    replica = replicate(model)
+    if isinstance(replica, nn.Module):
+        inside: list[str] = []
+        for path, module in replica.named_modules():
+            if isinstance(module, MessagePassing):
+                module.register_propagate_forward_pre_hook(lambda module, args: flows.append(module.flow))
+            if isinstance(module, MessagePassing) or next(module.parameters(recurse=False), None) is not None:
+                _watch(module, path, inside, layers)
+    with torch.no_grad():
+        output = call.run(replica, call.x)
+    return Trace(output, len(flows), frozenset(flows), layers[-1] if layers else "")
+
+
+def _watch(module: nn.Module, path: str, inside: list[str], layers: list[str]) -> None:
+    """Note the outermost layers in the order in which they finish."""
+
+    def enter(module: nn.Module, args: Any) -> None:
+        inside.append(path)
+
+    def leave(module: nn.Module, args: Any, output: Any) -> None:
+        inside.pop()
+        if not inside:
+            layers.append(path if isinstance(module, MessagePassing) else f"{path}:input")
+
+    module.register_forward_pre_hook(enter)
+    module.register_forward_hook(leave)
+
+
+@dataclass(frozen=True)
+class Workplace:
+    """Where explained rows are computed: the user's own call, or the computation graph cut out of it."""
+
+    call: ModelCall
+    rows: Tensor
+    """The explained rows of this call's output."""
+    field: Tensor
+    """The nodes that can contribute, by their own ids."""
+    num_nodes: int
+    """Of the whole graph."""
+    nodes: Tensor | None = None
+    """The nodes of the cut by their own ids; None if nothing was cut."""
+
+    def groups(self, ids: Tensor) -> list[list[int]]:
+        """Groups of nodes, ``[K, m]`` of their own ids (a node may stand twice), as this call numbers them."""
+        if self.nodes is None:
+            return [sorted(set(group)) for group in ids.tolist()]
+        place = {own: here for here, own in enumerate(self.nodes.tolist())}
+        return [sorted({place[node] for node in group}) for group in ids.tolist()]
+
+
+def workplace(model: Any, call: ModelCall, seen: Trace, rows: Tensor) -> Workplace:
+    """The nodes that can contribute to some rows of the output, and the smallest call that gives these rows."""
+    n = call.x.shape[0]
+    if as_table(seen.output, call).shape[0] != n or n == 1:
+        return Workplace(call, rows, _nodes_of_graphs(call, rows), n)
+    field = receptive_field(model, call, seen, rows)
+    if len(field) < n:
+        for hops in (seen.hops, seen.hops + 1):
+            cut = _cut_out(model, call, seen, rows, field, hops)
+            if cut is not None:
+                return cut
+    return Workplace(call, rows, field, n)
+
+
+def _nodes_of_graphs(call: ModelCall, graphs: Tensor) -> Tensor:
+    batch = call.kwargs.get("batch")
+    if isinstance(batch, Tensor) and batch.shape == call.x.shape[:1]:
+        return torch.isin(batch, graphs.to(batch.device)).nonzero().flatten()
+    return torch.arange(call.x.shape[0], device=call.x.device)
+
+
+def receptive_field(model: Any, call: ModelCall, seen: Trace, rows: Tensor) -> Tensor:
+    """The nodes within reach of the messages; all nodes where that is not the whole truth.
+
+    A model may mix nodes without messages (a global pooling, a norm over the graph, attention among all), so the
+    claim is put to the test: other features outside must not change the prediction.
+    """
+    edge_index, n = find_edge_index(call), call.x.shape[0]
+    everything = torch.arange(n, device=call.x.device)
+    if edge_index is None or len(seen.flows) != 1:
+        return everything
+    field = _hops(call, edge_index, seen, rows, seen.hops)[0]
+    if len(field) == n:
+        return field
+    other = -2 * call.x - 1
+    other[field] = call.x[field]
+    return field if _same_rows(seen.output, rows, model, call, other, rows) else everything
+
+
+def _same_rows(output: Tensor, rows: Tensor, model: Any, call: ModelCall, x: Tensor, there: Tensor) -> bool:
+    """Whether another call gives the same predictions, up to rounding."""
+    try:
+        with torch.no_grad():
+            again = call.run(replicate(model), x)[there]
+    except (RuntimeError, IndexError, ValueError, TypeError, AssertionError):
+        return False  # the model is made for the whole graph
+    before = output[rows]
+    scale = before.abs().max().clamp(min=1)
+    return bool((again - before).abs().max() <= 64 * torch.finfo(output.dtype).eps * scale)
+
+
+def _cut_out(
+    model: Any, call: ModelCall, seen: Trace, rows: Tensor, field: Tensor, hops: int
+) -> Workplace | None:
+    """The computation graph as a call of its own, tried and found to give the same predictions.
+
+    Sums of messages need as many hops as there are layers; a norm by degree needs one more, so that the degrees
+    of all nodes that contribute are complete. None where the arguments do not tell how to cut.
+    """
+    edge_index, n = find_edge_index(call), call.x.shape[0]
+    if edge_index is None or edge_index.shape[1] == n:
+        return None
+    e = edge_index.shape[1]
+    nodes, kept = _hops(call, edge_index, seen, rows, hops)
+    if len(nodes) == n:
+        return None
+    place = edge_index.new_full((n,), -1)
+    place[nodes] = torch.arange(len(nodes), device=nodes.device)
+
+    def shrink(value: Any) -> Any:
+        if value is edge_index:
+            return place[edge_index[:, kept]]
+        if isinstance(value, Tensor) and value.dim() and value.shape[0] in (n, e):
+            return value[nodes] if value.shape[0] == n else value[kept]
+        return value
+
+    smaller = ModelCall(tree_map(shrink, call.args), tree_map(shrink, dict(call.kwargs)))
+    there = place[rows]
+    if not _same_rows(seen.output, rows, model, smaller, smaller.x, there):
+        return None
+    return Workplace(smaller, there, field, n, nodes)
+
+
+def _hops(call: ModelCall, edge_index: Tensor, seen: Trace, rows: Tensor, hops: int) -> tuple[Tensor, Tensor]:
+    flow = next(iter(seen.flows), "source_to_target")
+    nodes, _, _, kept = k_hop_subgraph(rows, hops, edge_index, num_nodes=call.x.shape[0], flow=flow)
+    return nodes, kept
+
+
+def find_edge_index(call: ModelCall) -> Tensor | None:
+    """The one tensor of edges among the arguments, ``[2, E]`` of whole numbers; None if there is none or several."""
+    named = call.kwargs.get("edge_index")
+    found = [named] if isinstance(named, Tensor) else [t for t in (*call.args, *call.kwargs.values()) if _is_edges(t)]
+    return found[0] if len(found) == 1 and _is_edges(found[0]) else None
+
+
+def _is_edges(value: Any) -> bool:
+    return type(value) is Tensor and value.dtype == torch.long and value.dim() == 2 and value.shape[0] == 2
