@@ -37,7 +37,9 @@ class Report:
         table = [("operation", "module", "rule", "calls")]
         table += [(row.op, row.module or "-", row.rule or "MISSING", str(row.count)) for row in self.rows]
         widths = [max(len(line[column]) for line in table) for column in range(4)]
-        lines = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in table]
+        lines = [
+            "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in table
+        ]
         lines.insert(1, "  ".join("-" * width for width in widths))
         ending = "every operation has a rule" if self.ok else "no rule applies to:"
         return "\n".join([*lines, ending, *[f"  {missing}" for missing in self.missing]])

@@ -36,7 +36,7 @@ def trace(model: Any, call: ModelCall) -> Trace:
         inside: list[str] = []
         for path, module in replica.named_modules():
             if isinstance(module, MessagePassing):
-                module.register_propagate_forward_pre_hook(lambda module, args: flows.append(module.flow))
+                module.register_propagate_forward_pre_hook(lambda module, _: flows.append(module.flow))
             if isinstance(module, MessagePassing) or next(module.parameters(recurse=False), None) is not None:
                 _watch(module, path, inside, layers)
     with torch.no_grad():
@@ -47,10 +47,10 @@ def trace(model: Any, call: ModelCall) -> Trace:
 def _watch(module: nn.Module, path: str, inside: list[str], layers: list[str]) -> None:
     """Note the outermost layers in the order in which they finish."""
 
-    def enter(module: nn.Module, args: Any) -> None:
+    def enter(_module: nn.Module, _args: Any) -> None:
         inside.append(path)
 
-    def leave(module: nn.Module, args: Any, output: Any) -> None:
+    def leave(module: nn.Module, _args: Any, _output: Any) -> None:
         inside.pop()
         if not inside:
             layers.append(path if isinstance(module, MessagePassing) else f"{path}:input")
@@ -132,9 +132,7 @@ def _same_rows(output: Tensor, rows: Tensor, model: Any, call: ModelCall, x: Ten
     return bool((again - before).abs().max() <= 64 * torch.finfo(output.dtype).eps * scale)
 
 
-def _cut_out(
-    model: Any, call: ModelCall, seen: Trace, rows: Tensor, field: Tensor, hops: int
-) -> Workplace | None:
+def _cut_out(model: Any, call: ModelCall, seen: Trace, rows: Tensor, field: Tensor, hops: int) -> Workplace | None:
     """The computation graph as a call of its own, tried and found to give the same predictions.
 
     Sums of messages need as many hops as there are layers; a norm by degree needs one more, so that the degrees

@@ -83,7 +83,7 @@ def _one_pass(model: Any, call: ModelCall, target: Tensor, names: tuple[str, ...
     found: dict[str, Any] = {}
     run = Run(target.shape[0], options)
 
-    def keep(path: str, module: nn.Module, inputs: Any, output: Any) -> None:
+    def keep(path: str, _module: nn.Module, inputs: Any, output: Any) -> None:
         found[path] = output
         found[f"{path}:input"] = next((leaf for leaf in tree_iter(inputs) if carries(leaf)), None)
 

@@ -9,7 +9,7 @@ import threading
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Self
 
 import torch
 from torch import Tensor
@@ -47,7 +47,7 @@ class Run(TorchDispatchMode):
     """
 
     def __init__(self, groups: int, options: Options, collect: bool = False) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.groups = groups
         self.options = options
         self.collect = collect
@@ -63,7 +63,7 @@ class Run(TorchDispatchMode):
         return False  # spares every operation a wrapper; nothing is compiled during a run
 
     # The base class also keeps process-wide flags for the compiler, which two threads would leave in disorder.
-    def __enter__(self) -> "Run":
+    def __enter__(self) -> Self:
         _push_mode(self)
         return self
 
@@ -71,7 +71,7 @@ class Run(TorchDispatchMode):
         _pop_mode()
 
     @contextmanager
-    def active(self) -> Iterator["Run"]:
+    def active(self) -> Iterator[Self]:
         """Make this thread's operations go through the run; afterwards everything is as before."""
         # Fused kernels of transformers and recurrent layers hide their operations from the dispatcher.
         with torch.no_grad(), _FUSED_KERNELS.off(), intercepted(function_keys(), self.call_function):

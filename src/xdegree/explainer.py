@@ -4,7 +4,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch_geometric.explain import Explanation, ExplainerAlgorithm
+from torch_geometric.explain import ExplainerAlgorithm, Explanation
 from torch_geometric.explain.config import MaskType, ModelMode, ModelTaskLevel
 
 from .computation_graph import Workplace, trace, workplace
@@ -16,7 +16,7 @@ from .outputs import as_table
 from .scores import Edges, Reader, Reading, score_objects
 
 
-class DegreeExplainer(ExplainerAlgorithm):  # type: ignore[misc]
+class DegreeExplainer(ExplainerAlgorithm):
     """``Explainer(model, DegreeExplainer(), …)``: PyG's interface with signed scores by decomposition.
 
     As in PyG, several rows (``index=[3, 17]``) or no ``index`` give one joint explanation: the sum over the rows.
@@ -89,7 +89,7 @@ class DegreeExplainer(ExplainerAlgorithm):  # type: ignore[misc]
         return rows.repeat_interleave(table.shape[1]), torch.arange(table.shape[1]).repeat(len(rows)), 1
 
     def _feature_mask(self, model: torch.nn.Module, work: Workplace, reader: Reader) -> Tensor | None:
-        """Single features as groups; a feature that is 0 has nothing to contribute, so only the others are asked for."""
+        """Single features as groups; one that is 0 has nothing to contribute, so only the others are asked for."""
         kind, x = self.explainer_config.node_mask_type, work.call.x
         if kind is None:
             return None

@@ -60,11 +60,11 @@ class Explanation:
         top = self.top(len(self.nodes))
         return pandas.DataFrame({"node": [n for n, _ in top], "score": [s for _, s in top]})
 
-    def to_networkx(self) -> "networkx.DiGraph":
+    def to_networkx(self) -> "networkx.DiGraph[int]":
         """The computation graph with a ``score`` on every node, and on every edge that has one (needs networkx)."""
         import networkx
 
-        graph = networkx.DiGraph(index=self.index, target=self.target, reading=self.reading)
+        graph: networkx.DiGraph[int] = networkx.DiGraph(index=self.index, target=self.target, reading=self.reading)
         inside = set(self.nodes.tolist())
         graph.add_nodes_from((node, {"score": self.node_scores[node].item()}) for node in sorted(inside))
         if self.edge_index is not None:
@@ -126,7 +126,9 @@ class Explanation:
             raise ValueError("node_scores and nodes must be lists of numbers")
         if len(nodes) and not (0 <= int(nodes.min()) and int(nodes.max()) < len(scores)):
             raise ValueError(f"nodes must lie between 0 and {len(scores) - 1}")
-        if tensors["edge_scores"] is not None and (edge_index is None or edge_index.shape[1] != len(tensors["edge_scores"])):
+        if tensors["edge_scores"] is not None and (
+            edge_index is None or edge_index.shape[1] != len(tensors["edge_scores"])
+        ):
             raise ValueError("edge_scores does not fit edge_index")
         values = {name: content[name] for name in ("target", "index", "reading", "edges")}
         if not all(isinstance(values[name], int) for name in ("target", "index")):

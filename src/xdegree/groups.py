@@ -1,6 +1,7 @@
 """Groups of nodes as the user gives them, checked and turned into shares of the input."""
 
 from collections.abc import Iterable, Sequence
+from itertools import chain
 from typing import Any
 
 import torch
@@ -13,10 +14,12 @@ Groups = Sequence[Iterable[int]] | Tensor
 def check_features(x: Any) -> Tensor:
     """The node features, or a clear error."""
     if not isinstance(x, Tensor):
-        raise TypeError(f"the model's first argument must be the node features, a float tensor (got {type(x).__name__})")
+        raise TypeError(
+            f"the model's first argument must be the node features, a float tensor (got {type(x).__name__})"
+        )
     if not x.is_floating_point():
         raise TypeError(
-            f"node features must be floating point to be split into portions (got {x.dtype}); convert them with x.float()"
+            f"node features must be floating point to be split into portions (got {x.dtype}); convert them: x.float()"
         )
     if x.dim() == 0:
         raise ValueError("node features must have a row per node (got a single number)")
@@ -37,7 +40,10 @@ def shares(groups: Groups, x: Tensor) -> Tensor:
         raise ValueError("groups is an empty list; give at least one group (an empty group is [[]])")
     mask = x.new_zeros(x.shape[0], len(ids)).t()  # rows first, see `portions.rows`
     lengths = torch.tensor([len(group) for group in ids])
-    mask[torch.repeat_interleave(torch.arange(len(ids)), lengths), torch.tensor(sum(ids, []), dtype=torch.long)] = 1
+    mask[
+        torch.repeat_interleave(torch.arange(len(ids)), lengths),
+        torch.tensor(list(chain.from_iterable(ids)), dtype=torch.long),
+    ] = 1
     return mask
 
 
@@ -46,11 +52,13 @@ def _ids(group: Any, number: int, num_nodes: int) -> list[int]:
         group = group.reshape(-1).tolist()
     if isinstance(group, str | bytes) or not isinstance(group, Iterable):
         raise TypeError(
-            f"group {number} must be a list of node ids (got {group!r}); groups are a list of lists: groups=[[0], [4, 7]]"
+            f"group {number} must be a list of node ids (got {group!r}); groups is a list of lists: [[0], [4, 7]]"
         )
     group = [item.item() if hasattr(item, "item") else item for item in group]
     if any(isinstance(item, bool) or not isinstance(item, int) for item in group):
-        raise TypeError(f"group {number} must hold whole node ids (got {_short(group)}); give truth values as a mask [K, N]")
+        raise TypeError(
+            f"group {number} must hold whole node ids (got {_short(group)}); give truth values as a mask [K, N]"
+        )
     outside = [item for item in group if not 0 <= item < num_nodes]
     if outside:
         raise ValueError(f"group {number} names nodes {_short(outside)}, but ids go from 0 to {num_nodes - 1}")
@@ -64,14 +72,16 @@ def _mask(mask: Tensor, x: Tensor) -> Tensor:
     expected = f"[K, {x.shape[0]}] or [K, {', '.join(map(str, x.shape))}]"
     if mask.dtype != torch.bool and not mask.is_floating_point():
         raise TypeError(
-            f"a mask of groups must be bool or float (got {mask.dtype}); give node ids as a list of lists, or use mask.bool()"
+            f"a mask of groups must be bool or float (got {mask.dtype}); give node ids as a list of lists, or mask.bool()"
         )
     if mask.shape[1:] not in (x.shape[:1], x.shape):
         raise ValueError(f"a mask of groups must have the shape {expected} (got {list(mask.shape)})")
     if mask.shape[0] == 0:
         raise ValueError(f"a mask of groups needs at least one group: {expected} with K ≥ 1 (got {list(mask.shape)})")
     if mask.device != x.device:
-        raise ValueError(f"the mask of groups is on {mask.device}, the node features on {x.device}; put them on one device")
+        raise ValueError(
+            f"the mask of groups is on {mask.device}, the node features on {x.device}; put them on one device"
+        )
     mask = mask.to(x.dtype)
     if not bool(((mask >= 0) & (mask <= 1)).all()):
         raise ValueError("shares in a mask of groups must lie between 0 and 1")

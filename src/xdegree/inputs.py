@@ -48,7 +48,9 @@ def _put(first: Any, x: Any) -> Any:
 def model_call(model: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> ModelCall:
     """The user's arguments as a call; a PyG ``Data`` gives each parameter of the model what it has by that name."""
     if not args and "x" not in kwargs:
-        raise TypeError("the model's arguments are missing; give them as the model takes them: (model, x, edge_index, …)")
+        raise TypeError(
+            "the model's arguments are missing; give them as the model takes them: (model, x, edge_index, …)"
+        )
     if not args or not isinstance(args[0], BaseData):
         return ModelCall(args, kwargs)
     data, forward = args[0], model.forward if isinstance(model, nn.Module) else model

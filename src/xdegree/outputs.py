@@ -12,7 +12,9 @@ def as_table(output: Any, call: ModelCall) -> Tensor:
     """The model's output with a row per node or graph and a column per class."""
     if not isinstance(output, Tensor) or not output.is_floating_point():
         got = getattr(output, "dtype", type(output).__name__)
-        raise TypeError(f"the model must return one float tensor to be explained (got {got}); wrap it to return the prediction")
+        raise TypeError(
+            f"the model must return one float tensor to be explained (got {got}); wrap it to return the prediction"
+        )
     if output.dim() == 1 and output.shape[0] != call.x.shape[0] and not _is_batched(call, output.shape[0]):
         return output.unsqueeze(0)
     return output.reshape(output.shape[0] if output.dim() else 1, -1)
@@ -25,7 +27,9 @@ def as_tables(target: Tensor, total: Tensor, call: ModelCall) -> Tensor:
 
 def _is_batched(call: ModelCall, graphs: int) -> bool:
     batch = call.kwargs.get("batch")
-    vectors = [batch] if isinstance(batch, Tensor) else [t for t in call.tensors() if t.dtype == torch.long and t.dim() == 1]
+    vectors = (
+        [batch] if isinstance(batch, Tensor) else [t for t in call.tensors() if t.dtype == torch.long and t.dim() == 1]
+    )
     return any(len(t) == call.x.shape[0] and len(t) and int(t.max()) + 1 == graphs for t in vectors)
 
 

@@ -1,6 +1,6 @@
 """The tensor that carries the model's own value (total) and what each group brought to it (target)."""
 
-from typing import Any
+from typing import Any, Self
 
 import torch
 from torch import Tensor
@@ -37,8 +37,9 @@ class Portions(Tensor):
     @staticmethod
     def __new__(
         cls, total: Tensor, target: Tensor | None, groups: int | None = None, alias: Alias | None = None
-    ) -> "Portions":
-        self = Tensor._make_wrapper_subclass(  # type: ignore[attr-defined]
+    ) -> Self:
+        """A wrapper of the total's shape and strides, so that composites decide as they would without it."""
+        self = Tensor._make_wrapper_subclass(
             cls,
             total.shape,
             strides=total.stride(),
@@ -50,9 +51,9 @@ class Portions(Tensor):
         )
         self.total = total
         self._target = target
-        self.groups = target.shape[0] if target is not None else groups
+        self.groups = target.shape[0] if target is not None else groups or 0
         self.alias = alias or Alias(touched=target is not None)
-        return self  # type: ignore[no-any-return]
+        return self
 
     @property
     def target(self) -> Tensor:
@@ -70,13 +71,15 @@ class Portions(Tensor):
         """What is left of the total, ``[K, *shape]``."""
         return self.total - self.target
 
-    def __repr__(self, *, tensor_contents: object = None) -> str:
+    def __repr__(self, *, tensor_contents: Any = None) -> str:
         return f"Portions({tuple(self.shape)}, groups={self.groups}, dtype={self.dtype})"
 
     __torch_function__ = torch._C._disabled_torch_function_impl  # type: ignore[assignment]
 
     @classmethod
-    def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_dispatch__(  # type: ignore[override]
+        cls, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
         raise RuntimeError(
             f"{func} was called on portions outside of the run they belong to; the model (or a hook on it) seems to"
             " keep tensors of one forward pass for later. Keep `tensor.total` instead."
@@ -124,6 +127,6 @@ def total_of(x: Any) -> Any:
 def target_of(x: Any, groups: int) -> Tensor:
     """The target of a tensor, zeros if it carries nothing."""
     if carries(x):
-        return x.target  # type: ignore[no-any-return]
+        return x.target
     total = total_of(x)
-    return total.new_zeros(()).expand(groups, *total.shape)  # type: ignore[no-any-return]
+    return total.new_zeros(()).expand(groups, *total.shape)

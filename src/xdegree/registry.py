@@ -95,7 +95,7 @@ def function_keys() -> Iterable[Any]:
 
 def carries_nothing(op: OpOverload) -> bool:
     """Whether the outputs of an operation depend on the values in a way that is no contribution."""
-    return op in CARRY_NOTHING or op.overloadpacket in CARRY_NOTHING
+    return op.overloadpacket in CARRY_NOTHING
 
 
 # Truth values, positions, shapes and constants. They are taken from the totals: which branch the model took

@@ -15,7 +15,9 @@ from .engine import Run
 from .registry import module_rule
 
 
-def replicate(model: Any, run: Run | None = None, on_output: Callable[[str, nn.Module, Any, Any], None] | None = None) -> Any:
+def replicate(
+    model: Any, run: Run | None = None, on_output: Callable[[str, nn.Module, Any, Any], None] | None = None
+) -> Any:
     """Copy the tree of modules, not the parameters; callables that are no modules are returned as they are.
 
     With a ``run``, the replica tells it the path of the module at work and hands modules whose type has a rule
@@ -25,7 +27,9 @@ def replicate(model: Any, run: Run | None = None, on_output: Callable[[str, nn.M
         return model
     copies: dict[int, nn.Module] = {}
     for module in model.modules():
-        copies[id(module)] = module if isinstance(module, torch.jit.ScriptModule) else module.__class__.__new__(module.__class__)
+        copies[id(module)] = (
+            module if isinstance(module, torch.jit.ScriptModule) else module.__class__.__new__(module.__class__)
+        )
     for path, module in model.named_modules():
         copy = copies[id(module)]
         if copy is module:
@@ -53,7 +57,7 @@ def _reattach(value: Any, copies: dict[int, nn.Module]) -> Any:
 
 
 def _attach(module: nn.Module, path: str, run: Run, on_output: Any) -> None:
-    def enter(module: nn.Module, args: Any) -> None:
+    def enter(_module: nn.Module, _args: Any) -> None:
         stack.append(run.module)
         run.module = path
 

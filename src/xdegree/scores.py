@@ -101,7 +101,13 @@ class Reader:
         """One number per group."""
         probes = [self._layer()] if self.reading == "strength" else []
         d = decompose(
-            model, *call.args, groups=groups, probes=probes, options=self.options, memory=memory, model_kwargs=call.kwargs
+            model,
+            *call.args,
+            groups=groups,
+            probes=probes,
+            options=self.options,
+            memory=memory,
+            model_kwargs=call.kwargs,
         )
         if self.reading == "strength":
             return self._strength(d, d.probes[probes[0]])
@@ -165,7 +171,9 @@ def _edge_scores(
     if edges is None:
         return None
     if edge_index is None:
-        raise ValueError("edges are scored by their end points, but no edge_index [2, E] is among the model's arguments")
+        raise ValueError(
+            "edges are scored by their end points, but no edge_index [2, E] is among the model's arguments"
+        )
     inside = pair_of >= 0
     scores = node_scores.new_zeros(edge_index.shape[1])
     scores[inside] = pair_scores[pair_of[inside]] if edges == "pair" else node_scores[edge_index[:, inside]].mean(0)

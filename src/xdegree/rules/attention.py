@@ -19,7 +19,7 @@ def softmax(call: Call, src: Portions, *args: Any, **kwargs: Any) -> Tensor:
     the empty group has a share here too. In attention that is multiplied with an empty value; as a probability
     it is the share of a group about which nothing arrived.
     """
-    return call.total * torch.sigmoid(src.target.abs().sub_(src.background.abs_()))  # type: ignore[no-any-return]
+    return call.total * torch.sigmoid(src.target.abs().sub_(src.background.abs_()))
 
 
 @rule(aten._log_softmax)

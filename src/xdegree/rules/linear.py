@@ -100,6 +100,6 @@ def convolution(call: Call, x: Tensor, weight: Tensor, bias: Tensor | None, *arg
     linear = aten.convolution(flat, total_of(weight), None, *args)
     target = linear.unflatten(0, (call.groups, -1)) if x.dim() > weight.dim() - 1 else linear
     if bias is None:
-        return target  # type: ignore[no-any-return]
+        return target
     constant = total_of(bias).reshape(-1, *[1] * (weight.dim() - 2))
     return share_bias(target, aten.convolution(x.total, total_of(weight), None, *args), constant, call.options)

@@ -24,7 +24,7 @@ def batch_norm(
     training, eps = (args[0] if len(args) == 3 else False), args[-1]
     if training or mean is None or var is None:
         raise NotImplementedError(
-            "batch norm with the statistics of the batch has no rule; call model.eval(), or use track_running_stats=True"
+            "batch norm with the statistics of the batch has no rule; call model.eval(), with track_running_stats=True"
         )
     scale = torch.rsqrt(total_of(var) + eps)
     scale = scale if weight is None else scale * total_of(weight)

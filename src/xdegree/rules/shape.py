@@ -1,6 +1,7 @@
 """Operations that only move, copy, add up or choose entries: the same on the target, one dimension further in."""
 
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import torch
@@ -26,7 +27,7 @@ def shift(dim: int) -> int:
 )
 def structural(call: Call, *args: Any, **kwargs: Any) -> Any:
     """The operation itself on the target, its dimensions moved by one (both portions alike; eq. concatenation)."""
-    values = []
+    values: list[tuple[Any, Any]] = []
     for argument, value in _bind(call.op, args, kwargs):
         if isinstance(value, Portions):
             values.append((argument, value.target))
@@ -149,7 +150,7 @@ def index(call: Call, x: Portions, indices: list[Tensor | None]) -> Tensor:
 def _behind_groups(target: Tensor, indices: list[Tensor | None]) -> Tensor:
     """Index behind K. Indices with a gap between them put their result first, K included: then bring K back."""
     given = [i for i, position in enumerate(indices) if position is not None]
-    gap = any(b - a > 1 for a, b in zip(given, given[1:], strict=False))
+    gap = any(b - a > 1 for a, b in pairwise(given))
     out: Tensor = aten.index(target, [None, *indices])
     if not gap:
         return out
@@ -200,13 +201,11 @@ def fill(call: Call, x: Tensor, value: Any = 0) -> Tensor:
 
 
 @rule(aten.index_put, aten._unsafe_index_put)
-def index_put(
-    call: Call, x: Tensor, indices: list[Tensor | None], values: Tensor, accumulate: bool = False
-) -> Tensor:
+def index_put(call: Call, x: Tensor, indices: list[Tensor | None], values: Tensor, accumulate: bool = False) -> Tensor:
     """Writing entries: their targets take the place of (or are added to) what was there."""
     written = target_of(values, call.groups)
     place = aten.index(total_of(x), [total_of(i) for i in indices]).shape
-    return aten.index_put(  # type: ignore[no-any-return]
+    return aten.index_put(
         target_of(x, call.groups).clone(),
         [None, *indices],
         spread(written, len(place)).expand(call.groups, *place),
@@ -229,13 +228,13 @@ def scatter(call: Call, x: Tensor, dim: int, index: Tensor, src: Any, **kwargs: 
 def write_slice(call: Call, x: Tensor, src: Tensor, dim: int = 0, *args: Any, **kwargs: Any) -> Tensor:
     """Writing a slice: the target of what is written takes the place of what was there."""
     written = target_of(src, call.groups)
-    return call.op(target_of(x, call.groups).clone(), written, shift(dim), *args, **kwargs)  # type: ignore[no-any-return]
+    return call.op(target_of(x, call.groups).clone(), written, shift(dim), *args, **kwargs)
 
 
 @rule(aten.constant_pad_nd)
 def pad(call: Call, x: Portions, pad: list[int], value: float = 0) -> Tensor:
     """Padding is nobody's contribution: background."""
-    return aten.constant_pad_nd(x.target, pad, 0)  # type: ignore[no-any-return]
+    return aten.constant_pad_nd(x.target, pad, 0)
 
 
 @rule(aten.repeat_interleave.self_Tensor, aten.repeat_interleave.self_int)
