@@ -119,6 +119,10 @@ class Run(TorchDispatchMode):
     def _view(self, func: OpOverload, out: Any, args: Any, kwargs: Any) -> Any:
         base: Portions = args[0]
         target = self._rule(func, out, args, kwargs)
+        if not base.alias.shared and not _share_memory(target, base.target):
+            # Rows first is the faster order, groups first the one in which every view of the total is possible.
+            base.target = base.target.contiguous()
+            target = self._rule(func, out, args, kwargs)
         base.alias.shared = True
         return _wrap(out, target, base)
 
@@ -238,11 +242,17 @@ def _wrap(total: Any, target: Any, base: Portions | None) -> Any:
 def _alias_of(base: Portions | None, target: Tensor) -> Alias | None:
     if base is None:
         return None
-    if target.untyped_storage().data_ptr() == base.target.untyped_storage().data_ptr():
+    if _share_memory(target, base.target):
         return base.alias
     alias = Alias(base.alias.touched)
     alias.broken = True
     return alias
+
+
+def _share_memory(view: Any, base: Tensor) -> bool:
+    parts = [view] if isinstance(view, Tensor) else [part for part in view if part is not None]
+    place = base.untyped_storage().data_ptr()
+    return all(part.untyped_storage().data_ptr() == place for part in parts)
 
 
 def _is_float(x: Any) -> bool:

@@ -148,14 +148,18 @@ def index(call: Call, x: Portions, indices: list[Tensor | None]) -> Tensor:
 
 
 def _behind_groups(target: Tensor, indices: list[Tensor | None]) -> Tensor:
-    """Index behind K. Indices with a gap between them put their result first, K included: then bring K back."""
-    given = [i for i, position in enumerate(indices) if position is not None]
-    gap = any(b - a > 1 for a, b in pairwise(given))
+    """Index behind K, wherever the indices make the result begin."""
     out: Tensor = aten.index(target, [None, *indices])
-    if not gap:
-        return out
-    broadcast = torch.broadcast_shapes(*[i.shape for i in indices if i is not None and i.dtype != torch.bool])
-    return out.movedim(len(broadcast), 0)
+    return out.movedim(_place_of_groups(indices), 0)
+
+
+def _place_of_groups(indices: list[Tensor | None]) -> int:
+    """Indices with a gap between them put what they choose in front of all other dimensions, K included."""
+    given = [i for i, position in enumerate(indices) if position is not None]
+    if all(b - a == 1 for a, b in pairwise(given)):
+        return 0
+    chosen = [i.nonzero(as_tuple=True)[0] if i.dtype == torch.bool else i for i in indices if i is not None]
+    return len(torch.broadcast_shapes(*[i.shape for i in chosen]))
 
 
 @rule(aten.gather)
@@ -208,7 +212,7 @@ def index_put(call: Call, x: Tensor, indices: list[Tensor | None], values: Tenso
     return aten.index_put(
         target_of(x, call.groups).clone(),
         [None, *indices],
-        spread(written, len(place)).expand(call.groups, *place),
+        spread(written, len(place)).expand(call.groups, *place).movedim(0, _place_of_groups(indices)),
         accumulate,
     )
 

@@ -1,0 +1,478 @@
+"""Every rule with calls that use it and a slow twin of each call, typed from its formula one entry at a time.
+
+A case is a function of the node features x ``[6, 4]``. Its twin takes one group's portions of the same features,
+γ and β, and returns the target that the formula demands.
+"""
+
+import itertools
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+import torch_geometric.utils
+from torch import Tensor
+
+from xdegree.options import Options
+
+aten = torch.ops.aten
+Twin = Callable[[Tensor, Tensor, Options], Tensor]
+
+
+@dataclass(frozen=True)
+class RuleCase:
+    rule: str
+    name: str
+    function: Callable[[Tensor], Any]
+    twin: Twin
+    laws: tuple[str, ...] = ("total", "nothing", "everything", "finite", "one_pass")
+    positive: bool = False
+
+
+def entries(shape: torch.Size) -> itertools.product:
+    return itertools.product(*(range(n) for n in shape))
+
+
+def share(gamma: float, beta: float) -> float:
+    """|γ| / (|γ| + |β|), nothing for the target at 0/0."""
+    return abs(gamma) / (abs(gamma) + abs(beta)) if gamma or beta else 0.0
+
+
+def with_bias(gamma: Tensor, beta: Tensor, bias: Tensor, options: Options) -> Tensor:
+    """γ + b·|γ| / (|γ| + |β|)."""
+    bias, out = bias.expand_as(gamma), gamma.clone()
+    if options.bias == "share":
+        for i in entries(gamma.shape):
+            out[i] = gamma[i] + bias[i] * share(gamma[i].item(), beta[i].item())
+    return out
+
+
+def telescoped(f: Callable[[Tensor], Tensor]) -> Twin:
+    """f(γ) first, or last, or both; f(0) is a bias."""
+
+    def twin(gamma: Tensor, beta: Tensor, options: Options) -> Tensor:
+        out = torch.zeros_like(gamma)
+        zero = f(torch.zeros(1, dtype=gamma.dtype)).item()
+        for i in entries(gamma.shape):
+            g, b = gamma[i].reshape(1), beta[i].reshape(1)
+            first, last = (f(g) - zero).item(), (f(g + b) - f(b)).item()
+            out[i] = {"target-first": first, "target-last": last, "both-orders": (first + last) / 2}[options.activation]
+            if options.bias == "share":
+                out[i] += zero * share(g.item(), b.item())
+        return out
+
+    return twin
+
+
+def proportional(f: Callable[[Tensor], Tensor]) -> Twin:
+    """f(x)·|γ| / (|γ| + |β|)."""
+
+    def twin(gamma: Tensor, beta: Tensor, _: Options) -> Tensor:
+        out = torch.zeros_like(gamma)
+        for i in entries(gamma.shape):
+            out[i] = f((gamma[i] + beta[i]).reshape(1)).item() * share(gamma[i].item(), beta[i].item())
+        return out
+
+    return twin
+
+
+def linear(f: Callable[[Tensor], Any]) -> Twin:
+    """f(γ): what a linear map does to the target."""
+    return lambda gamma, beta, options: f(gamma)
+
+
+generator = torch.Generator().manual_seed(7)
+W = torch.randn(4, 3, generator=generator, dtype=torch.float64)
+LEFT = torch.randn(5, 6, generator=generator, dtype=torch.float64)
+B3 = torch.randn(3, generator=generator, dtype=torch.float64)
+B4 = torch.randn(4, generator=generator, dtype=torch.float64)
+B6 = torch.randn(6, generator=generator, dtype=torch.float64)
+X2 = torch.randn(6, 4, generator=generator, dtype=torch.float64)
+KERNEL = torch.randn(2, 4, 3, generator=generator, dtype=torch.float64)
+B2 = torch.randn(2, generator=generator, dtype=torch.float64)
+INDEX = torch.tensor([0, 2, 2, 0, 3, 2])
+ROWS = INDEX.unsqueeze(1).expand(6, 4)
+SCRAMBLED = torch.randint(0, 5, (6, 4), generator=generator)
+MASK = torch.rand(6, 4, generator=generator) < 0.5
+RANK3 = torch.randn(2, 3, 4, generator=generator, dtype=torch.float64)
+
+
+def case(rule: str, name: str, function: Any, twin: Twin, **more: Any) -> RuleCase:
+    return RuleCase(rule, name, function, twin, **more)
+
+
+LINEAR = [
+    case("matmul", "mm", lambda x: x @ W, linear(lambda g: g @ W)),
+    case("matmul", "mm from the left", lambda x: LEFT @ x, linear(lambda g: LEFT @ g)),
+    case("matmul", "mm sparse", lambda x: LEFT.relu().to_sparse() @ x, linear(lambda g: LEFT.relu() @ g)),
+    case("matmul", "mm both", lambda x: x @ x.t(), linear(lambda g: g @ g.t())),
+    case("matmul", "bmm", lambda x: x.view(2, 3, 4) @ RANK3.transpose(1, 2),
+         linear(lambda g: g.view(2, 3, 4) @ RANK3.transpose(1, 2))),
+    case("matmul", "bmm from the left", lambda x: RANK3.transpose(1, 2) @ x.view(2, 3, 4),
+         linear(lambda g: RANK3.transpose(1, 2) @ g.view(2, 3, 4))),
+    case("matmul", "mv", lambda x: x @ B4, linear(lambda g: g @ B4)),
+    case("matmul", "mv of a portion", lambda x: LEFT @ x[:, 0], linear(lambda g: LEFT @ g[:, 0])),
+    case("matmul", "mv both", lambda x: x @ x[0], linear(lambda g: g @ g[0])),
+    case("matmul", "dot", lambda x: x[:, 1] @ B6, linear(lambda g: g[:, 1] @ B6)),
+    case("matmul", "dot both", lambda x: x[:, 1] @ x[:, 2], linear(lambda g: g[:, 1] @ g[:, 2])),
+    case("affine", "linear layer", lambda x: F.linear(x, W.t(), B3),
+         lambda g, b, o: with_bias(g @ W, b @ W, B3, o)),
+    case("affine", "addmm with alpha and beta", lambda x: torch.addmm(B3, x, W, alpha=2, beta=3),
+         lambda g, b, o: with_bias(2 * g @ W, 2 * b @ W, 3 * B3, o)),
+    case("affine", "addmm onto a portion", lambda x: torch.addmm(x[:, :3], x, W, alpha=2, beta=3),
+         linear(lambda g: 3 * g[:, :3] + 2 * g @ W)),
+    case("affine", "baddbmm", lambda x: torch.baddbmm(B4, x.view(2, 3, 4), RANK3.transpose(1, 2) @ RANK3),
+         lambda g, b, o: with_bias(g.view(2, 3, 4) @ (RANK3.mT @ RANK3), b.view(2, 3, 4) @ (RANK3.mT @ RANK3), B4, o)),
+    case("affine_rare", "addmv", lambda x: torch.addmv(B6, x, B4, alpha=2),
+         lambda g, b, o: with_bias(2 * g @ B4, 2 * b @ B4, B6, o)),
+    case("affine_rare", "addbmm", lambda x: torch.addbmm(B3, x.view(2, 3, 4), RANK3.mT, beta=2),
+         lambda g, b, o: with_bias((g.view(2, 3, 4) @ RANK3.mT).sum(0), (b.view(2, 3, 4) @ RANK3.mT).sum(0), 2 * B3, o)),
+    case("add", "bias", lambda x: x + B4, lambda g, b, o: with_bias(g, b, B4, o)),
+    case("add", "bias that makes it larger", lambda x: x[0] + X2,
+         lambda g, b, o: with_bias(g[0].expand(6, 4), b[0].expand(6, 4), X2, o)),
+    case("add", "number", lambda x: x + 1.5, lambda g, b, o: with_bias(g, b, torch.tensor(1.5).double(), o)),
+    case("add", "two portions", lambda x: x + x.flip(0), linear(lambda g: g + g.flip(0))),
+    case("add", "broadcast portions", lambda x: x + x[0], linear(lambda g: g + g[0])),
+    case("add", "sub", lambda x: x - B4, lambda g, b, o: with_bias(g, b, -B4, o)),
+    case("add", "plain minus portion", lambda x: B4 - x, lambda g, b, o: with_bias(-g, -b, B4, o)),
+    case("add", "sub with alpha", lambda x: torch.sub(x, x[0], alpha=2), linear(lambda g: g - 2 * g[0])),
+    case("rsub", "one minus", lambda x: 1 - x, lambda g, b, o: with_bias(-g, -b, torch.tensor(1.0).double(), o)),
+    case("convolution", "conv1d", lambda x: F.conv1d(x.t().unsqueeze(0), KERNEL, B2, padding=1),
+         lambda g, b, o: with_bias(F.conv1d(g.t()[None], KERNEL, padding=1), F.conv1d(b.t()[None], KERNEL, padding=1),
+                                   B2[:, None], o)),
+    case("convolution", "conv1d without bias", lambda x: F.conv1d(x.t().unsqueeze(0), KERNEL, None, stride=2),
+         linear(lambda g: F.conv1d(g.t()[None], KERNEL, None, stride=2))),
+]  # fmt: skip
+
+PRODUCT = [
+    case("mul", "plain factor", lambda x: x * X2, linear(lambda g: g * X2)),
+    case("mul", "number", lambda x: 2.5 * x, linear(lambda g: 2.5 * g)),
+    case("mul", "broadcast factor", lambda x: x[0] * X2, linear(lambda g: g[0] * X2)),
+    case("mul", "attention × value", lambda x: x[:, :1] * x, linear(lambda g: g[:, :1] * g)),
+    case("div", "plain denominator", lambda x: x / (X2.abs() + 1), linear(lambda g: g / (X2.abs() + 1))),
+    case("div", "denominator of portions", lambda x: x / x.abs().sum(1, keepdim=True),
+         lambda g, b, o: g / (g + b).abs().sum(1, keepdim=True)),
+    case("div", "plain numerator", lambda x: X2 / x,
+         lambda g, b, o: proportional(lambda t: 1 / t)(g, b, o) * X2),
+    case("addcmul", "portions", lambda x: torch.addcmul(x, x, x.flip(0), value=2),
+         linear(lambda g: g + 2 * g * g.flip(0))),
+    case("addcmul", "constant", lambda x: torch.addcmul(x, X2, X2),
+         lambda g, b, o: with_bias(g, b, X2 * X2, o)),
+    case("addcdiv", "portions", lambda x: torch.addcdiv(x, x, X2.abs() + 1, value=2),
+         linear(lambda g: g + 2 * g / (X2.abs() + 1))),
+    case("addcdiv", "constant", lambda x: torch.addcdiv(x, X2, X2.abs() + 1),
+         lambda g, b, o: with_bias(g, b, X2 / (X2.abs() + 1), o)),
+]  # fmt: skip
+
+_ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "relu": F.relu, "leaky_relu": lambda x: F.leaky_relu(x, 0.2), "elu": F.elu, "celu": F.celu, "selu": F.selu,
+    "gelu": F.gelu, "gelu tanh": lambda x: F.gelu(x, approximate="tanh"), "silu": F.silu, "mish": F.mish,
+    "softplus": F.softplus, "sigmoid": torch.sigmoid, "tanh": torch.tanh, "hardtanh": F.hardtanh,
+    "hardswish": F.hardswish, "hardsigmoid": F.hardsigmoid, "relu6": F.relu6, "hardshrink": F.hardshrink,
+    "softshrink": F.softshrink, "threshold": lambda x: F.threshold(x, 0.3, 0.7), "abs": torch.abs,
+    "clamp": lambda x: x.clamp(0.2, 1.0), "clamp_min": lambda x: x.clamp_min(0.1), "clamp_max": lambda x: x.clamp_max(0.4),
+    "erf": torch.erf, "erfc": torch.erfc, "sin": torch.sin, "cos": torch.cos, "atan": torch.atan, "asinh": torch.asinh,
+}  # fmt: skip
+_FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "exp": torch.exp, "exp2": torch.exp2, "expm1": torch.expm1, "log": torch.log, "log2": torch.log2,
+    "log10": torch.log10, "log1p": torch.log1p, "sqrt": torch.sqrt, "rsqrt": torch.rsqrt, "reciprocal": torch.reciprocal,
+    "sinh": torch.sinh, "cosh": torch.cosh, "tan": torch.tan, "digamma": torch.digamma, "lgamma": torch.lgamma,
+    "asin": lambda x: torch.asin(x / 10), "acos": lambda x: torch.acos(x / 10), "atanh": lambda x: torch.atanh(x / 10),
+    "acosh": lambda x: torch.acosh(10 * x), "erfinv": lambda x: torch.erfinv(x / 10), "logit": lambda x: torch.logit(x / 10),
+}  # fmt: skip
+SLOPES = torch.tensor([0.1, 0.2, 0.3, -0.4], dtype=torch.float64)
+
+
+def prelu_twin(gamma: Tensor, beta: Tensor, options: Options) -> Tensor:
+    columns = [
+        telescoped(lambda t, s=slope: torch.where(t > 0, t, s * t))(gamma[:, i : i + 1], beta[:, i : i + 1], options)
+        for i, slope in enumerate(SLOPES.tolist())
+    ]
+    return torch.cat(columns, 1)
+
+
+ACTIVATION = [
+    *(case("activation", name, f, telescoped(f)) for name, f in _ACTIVATIONS.items()),
+    *(case("magnitude", name, f, proportional(f), positive=True) for name, f in _FUNCTIONS.items()),
+    case("log_sigmoid", "logsigmoid", F.logsigmoid, telescoped(F.logsigmoid)),
+    case("prelu", "prelu", lambda x: F.prelu(x, SLOPES), prelu_twin),
+    case("power", "square", lambda x: x**2, telescoped(lambda t: t**2)),
+    case("power", "cube", lambda x: x.pow(3.0), telescoped(lambda t: t**3)),
+    case("power", "root", lambda x: x.pow(-0.5), proportional(lambda t: t.pow(-0.5)), positive=True),
+    case("power", "as an exponent", lambda x: torch.pow(2.0, x), proportional(lambda t: 2.0**t)),
+]
+
+
+def softmax_twin(groups: Tensor | None, dim: int) -> Twin:
+    """softmax(x)·exp|γ| / (exp|γ| + exp|β|), over the rows of one group or over a dimension."""
+
+    def twin(gamma: Tensor, beta: Tensor, _: Options) -> Tensor:
+        x, out = gamma + beta, torch.zeros_like(gamma)
+        for i, j in entries(x.shape):
+            rivals = x[i] if groups is None and dim == 1 else x[groups == groups[i], j] if groups is not None else x[:, j]
+            value = 1 / sum(math.exp(rival - x[i, j]) for rival in rivals.tolist())
+            g, b = math.exp(abs(gamma[i, j])), math.exp(abs(beta[i, j]))
+            out[i, j] = value * g / (g + b)
+        return out
+
+    return twin
+
+
+def log_softmax_twin(gamma: Tensor, beta: Tensor, options: Options) -> Tensor:
+    """(log softmax)(γ) + log C, and the constant −log C as a bias."""
+    zero = -math.log(gamma.shape[1])
+    f = lambda t: t - t.exp().sum(1, keepdim=True).log()  # noqa: E731
+    first, last = f(gamma) - zero, f(gamma + beta) - f(beta)
+    target = {"target-first": first, "target-last": last, "both-orders": (first + last) / 2}[options.activation]
+    if options.bias == "share":
+        for i in entries(gamma.shape):
+            target[i] += zero * share(gamma[i].item(), beta[i].item())
+    return target
+
+
+SOFTMAX_LAWS = ("total", "finite", "one_pass")
+ATTENTION = [
+    case("softmax", "over classes", lambda x: torch.softmax(x, 1), softmax_twin(None, 1), laws=SOFTMAX_LAWS),
+    case("softmax", "over rows", lambda x: torch.softmax(x, 0), softmax_twin(None, 0), laws=SOFTMAX_LAWS),
+    case("softmax", "over neighbours", lambda x: torch_geometric.utils.softmax(x, INDEX, num_nodes=5),
+         softmax_twin(INDEX, 0), laws=SOFTMAX_LAWS),
+    case("log_softmax", "over classes", lambda x: torch.log_softmax(x, 1), log_softmax_twin),
+]  # fmt: skip
+
+MEAN, VAR = torch.tensor([0.1, -0.2, 0.3, 0.0]).double(), torch.tensor([1.0, 2.0, 0.5, 1.5]).double()
+
+
+def batch_norm_twin(weight: Tensor, bias: Tensor) -> Twin:
+    scale = weight / (VAR + 1e-5).sqrt()
+    return lambda g, b, o: with_bias(g * scale, b * scale, bias - MEAN * scale, o)
+
+
+NORMALISATION = [
+    case("batch_norm", "eval", lambda x: F.batch_norm(x, MEAN, VAR, SLOPES, B4), batch_norm_twin(SLOPES, B4)),
+    case("batch_norm", "not affine", lambda x: F.batch_norm(x, MEAN, VAR), batch_norm_twin(torch.ones(4), torch.zeros(4))),
+]
+
+
+def scatter_twin(reduce: str, index: Tensor, size: int, start: float | None = None) -> Twin:
+    """Row by row into the places that the index names, one entry after the other."""
+
+    def twin(gamma: Tensor, beta: Tensor, options: Options) -> Tensor:
+        x, out = gamma + beta, torch.zeros(size, gamma.shape[1], dtype=gamma.dtype)
+        for place, column in entries(out.shape):
+            members = [row for row in range(len(gamma)) if index[row, column] == place]
+            values = [gamma[row, column] for row in members]
+            if reduce in ("sum", "mean"):
+                plain = 0 if start is None else 1
+                divisor = 1 if reduce == "sum" else max(1, len(members) + plain)
+                out[place, column] = sum(values) / divisor
+            elif members:
+                totals = [x[row, column].item() for row in members]
+                best = max(totals) if reduce == "amax" else min(totals)
+                if start is not None and (start > best if reduce == "amax" else start < best):
+                    continue
+                won = [v for v, t in zip(values, totals, strict=True) if t == best]
+                out[place, column] = won[0] if options.ties == "first" else sum(won) / len(won)
+        return out
+
+    return twin
+
+
+def tied(x: Tensor) -> Tensor:
+    """Features with many equal entries, as ReLU makes them."""
+    return torch.relu(x)
+
+
+def pooled(reduce: str, index: Tensor = ROWS, size: int = 5, **kwargs: Any) -> Callable[[Tensor], Tensor]:
+    fill = kwargs.pop("fill", 0.0)
+    return lambda x: x.new_full((size, 4), fill).scatter_reduce(0, index, x, reduce, **kwargs)
+
+
+def best_twin(dims: tuple[int, ...], keepdim: bool, largest: bool = True) -> Twin:
+    """Both portions at the entries that won in the total."""
+
+    def twin(gamma: Tensor, beta: Tensor, options: Options) -> Tensor:
+        x = gamma + beta
+        kept = [d for d in range(x.dim()) if d not in dims]
+        out = torch.zeros([1 if d in dims else x.shape[d] for d in range(x.dim())], dtype=x.dtype)
+        for place in entries(out.shape):
+            inside = [i for i in entries(x.shape) if all(i[d] == place[d] for d in kept)]
+            best = max(x[i].item() for i in inside) if largest else min(x[i].item() for i in inside)
+            won = [gamma[i] for i in inside if x[i].item() == best]
+            out[place] = won[0] if options.ties == "first" else sum(won) / len(won)
+        return out if keepdim else out.squeeze(dims)
+
+    return twin
+
+
+def after_relu(twin: Twin) -> Twin:
+    """A twin behind a ReLU, which is telescoped by itself."""
+
+    def combined(gamma: Tensor, beta: Tensor, options: Options) -> Tensor:
+        target = telescoped(F.relu)(gamma, beta, options)
+        return twin(target, F.relu(gamma + beta) - target, options)
+
+    return combined
+
+
+def larger_twin(largest: bool) -> Twin:
+    def twin(gamma: Tensor, beta: Tensor, options: Options) -> Tensor:
+        x, out = gamma + beta, torch.zeros_like(gamma)
+        for i, j in entries(x.shape):
+            here, there = x[i, j], x[5 - i, j]
+            if here == there:
+                out[i, j] = gamma[i, j] if options.ties == "first" else (gamma[i, j] + gamma[5 - i, j]) / 2
+            else:
+                out[i, j] = gamma[i, j] if (here > there) == largest else gamma[5 - i, j]
+        return out
+
+    return twin
+
+
+NO_EVERYTHING = ("total", "nothing", "finite", "one_pass")
+AGGREGATION = [
+    case("scatter_add", "rows", lambda x: x.new_zeros(5, 4).scatter_add(0, ROWS, x), scatter_twin("sum", ROWS, 5)),
+    case("scatter_add", "in place", lambda x: x.new_zeros(5, 4).scatter_add_(0, ROWS, x), scatter_twin("sum", ROWS, 5)),
+    case("scatter_add", "any places", lambda x: x.new_zeros(5, 4).scatter_add_(0, SCRAMBLED, x),
+         scatter_twin("sum", SCRAMBLED, 5)),
+    case("scatter_add", "columns", lambda x: x.new_zeros(6, 4).scatter_add_(1, SCRAMBLED.clamp(max=3), x),
+         linear(lambda g: g.new_zeros(6, 4).scatter_add_(1, SCRAMBLED.clamp(max=3), g))),
+    case("scatter_add", "onto portions, part of the source", lambda x: x.scatter_add(0, SCRAMBLED[:2], x),
+         linear(lambda g: g.scatter_add(0, SCRAMBLED[:2], g))),
+    case("index_add", "rows", lambda x: x.new_zeros(5, 4).index_add_(0, INDEX, x), scatter_twin("sum", ROWS, 5)),
+    case("index_add", "onto portions", lambda x: x.index_add(0, INDEX, x, alpha=2),
+         linear(lambda g: g.index_add(0, INDEX, g, alpha=2))),
+    case("index_add", "vector", lambda x: x[:, 0].new_zeros(5).index_add_(0, INDEX, x[:, 0]),
+         linear(lambda g: g[:, 0].new_zeros(5).index_add_(0, INDEX, g[:, 0]))),
+    case("scatter_reduce", "sum", pooled("sum"), scatter_twin("sum", ROWS, 5, 0.0)),
+    case("scatter_reduce", "mean", pooled("mean", include_self=False), scatter_twin("mean", ROWS, 5)),
+    case("scatter_reduce", "mean with the old value", pooled("mean"), scatter_twin("mean", ROWS, 5, 0.0)),
+    case("scatter_reduce", "max", pooled("amax", include_self=False), scatter_twin("amax", ROWS, 5)),
+    case("scatter_reduce", "max of ties", lambda x: pooled("amax", include_self=False)(tied(x)),
+         after_relu(scatter_twin("amax", ROWS, 5))),
+    case("scatter_reduce", "max any places", pooled("amax", SCRAMBLED, include_self=False),
+         scatter_twin("amax", SCRAMBLED, 5)),
+    case("scatter_reduce", "min", pooled("amin", include_self=False), scatter_twin("amin", ROWS, 5)),
+    case("scatter_reduce", "max with the old value", pooled("amax", fill=0.1), scatter_twin("amax", ROWS, 5, 0.1),
+         laws=NO_EVERYTHING),
+    case("scatter_reduce", "max onto portions", lambda x: x.scatter_reduce(0, SCRAMBLED.clamp(max=3), 3 * x, "amax"),
+         lambda g, b, o: onto_portions_twin(g, b, o)),
+    case("extreme", "max over rows", lambda x: x.max(0).values, best_twin((0,), False)),
+    case("extreme", "max keepdim", lambda x: x.max(1, keepdim=True)[0], best_twin((1,), True)),
+    case("extreme", "max of all", lambda x: x.max(), lambda g, b, o: best_twin((0, 1), False)(g, b, o).reshape(())),
+    case("extreme", "amax", lambda x: x.amax((0, 1)), lambda g, b, o: best_twin((0, 1), False)(g, b, o).reshape(())),
+    case("extreme", "amax of ties", lambda x: tied(x).amax(0), after_relu(best_twin((0,), False))),
+    case("extreme", "amin of ties", lambda x: tied(x).amin(-2, keepdim=True), after_relu(best_twin((0,), True, False))),
+    case("extreme", "min", lambda x: x.min(1).values, best_twin((1,), False, False)),
+    case("maximum", "of two", lambda x: torch.maximum(x, x.flip(0)), larger_twin(True)),
+    case("maximum", "of ties", lambda x: torch.maximum(tied(x), tied(x).flip(0)), after_relu(larger_twin(True))),
+    case("maximum", "minimum", lambda x: torch.minimum(x, x.flip(0)), larger_twin(False)),
+    case("segment_reduce", "sum", lambda x: torch.segment_reduce(x, "sum", lengths=torch.tensor([2, 0, 4])),
+         lambda g, b, o: torch.stack([g[:2].sum(0), g[:0].sum(0), g[2:].sum(0)])),
+    case("segment_reduce", "max", lambda x: torch.segment_reduce(x, "max", lengths=torch.tensor([2, 4])),
+         lambda g, b, o: torch.stack([best_twin((0,), False)(g[:2], b[:2], o), best_twin((0,), False)(g[2:], b[2:], o)])),
+    case("segment_reduce", "mean by offsets", lambda x: torch.segment_reduce(x, "mean", offsets=torch.tensor([0, 2, 6])),
+         lambda g, b, o: torch.stack([g[:2].mean(0), g[2:].mean(0)])),
+]  # fmt: skip
+
+
+def onto_portions_twin(gamma: Tensor, beta: Tensor, options: Options) -> Tensor:
+    index, x, out = SCRAMBLED.clamp(max=3), gamma + beta, torch.zeros_like(gamma)
+    for place, column in entries(x.shape):
+        rivals = [(x[place, column].item(), gamma[place, column])]
+        rivals += [(3 * x[r, column].item(), 3 * gamma[r, column]) for r in range(6) if index[r, column] == place]
+        best = max(total for total, _ in rivals)
+        out[place, column] = next(target for total, target in rivals if total == best)
+    return out
+
+
+def written(x: Tensor, write: Callable[[Tensor, Tensor], Any]) -> Tensor:
+    """A buffer that portions are written into."""
+    out = x.new_zeros(6, 4)
+    write(out, x)
+    return out
+
+
+_SHAPES: dict[str, dict[str, Callable[[Tensor], Any]]] = {
+    "structural": {
+        "transpose": lambda x: x.transpose(0, -1), "unsqueeze": lambda x: x.unsqueeze(1), "select": lambda x: x[:, 2],
+        "slice": lambda x: x[1:5:2], "slice columns": lambda x: x[..., 1:], "split": lambda x: x.split(2, 1)[1],
+        "split sizes": lambda x: x.split([1, 5])[1], "unbind": lambda x: x.unbind(0)[3], "chunk": lambda x: x.chunk(2)[1],
+        "squeeze": lambda x: x.view(6, 1, 4).squeeze(1), "squeeze several": lambda x: x.view(1, 6, 1, 4).squeeze((0, 2)),
+        "diagonal": lambda x: x.diagonal(1), "unfold": lambda x: x.unfold(0, 3, 2), "flip": lambda x: x.flip(0, 1),
+        "cumsum": lambda x: x.cumsum(0), "clone": lambda x: x.clone(), "detach": lambda x: x.detach(),
+        "neg": lambda x: -x, "tril": lambda x: x.tril(), "triu": lambda x: x.triu(1), "roll": lambda x: x.roll(2, 0),
+        "contiguous": lambda x: x.t().contiguous(),
+    },
+    "t": {"t": lambda x: x.t(), "t of a vector": lambda x: x[0].t()},
+    "squeeze": {"all": lambda x: x.view(1, 6, 1, 4).squeeze()},
+    "permute": {"permute": lambda x: x.view(2, 3, 4).permute(2, 0, -2)},
+    "view": {
+        "flatten": lambda x: x.flatten(), "split rows": lambda x: x.view(2, 3, 4), "merge": lambda x: x.view(2, 3, 4).view(6, 4),
+        "heads": lambda x: x.view(-1, 2, 2), "reshape": lambda x: x.t().reshape(8, 3), "vector": lambda x: x[:, 0].view(-1, 1),
+        "concat heads": lambda x: x.view(6, 2, 2).view(-1, 4), "rows of one": lambda x: x.view(6, 1, 4),
+    },
+    "expand": {"expand": lambda x: x[:, :1].expand(6, 3), "new dimension": lambda x: x.expand(2, 6, 4), "keep": lambda x: x.expand(-1, 4)},
+    "repeat": {"repeat": lambda x: x.repeat(2, 3), "new dimension": lambda x: x.repeat(2, 1, 1)},
+    "to_copy": {"through float32": lambda x: x.to(torch.float32).to(torch.float64)},
+    "concatenate": {
+        "cat rows": lambda x: torch.cat([x, x.flip(0)]), "cat columns": lambda x: torch.cat([x, 2 * x], -1),
+        "cat columns by number": lambda x: torch.cat([x, 2 * x], 1), "cat vectors": lambda x: torch.cat([x[0], x[:, 1]]),
+        "stack": lambda x: torch.stack([x, x.flip(0)], 1), "stack last": lambda x: torch.stack([x, x.flip(0)], -1),
+        "cat an empty one": lambda x: torch.cat([x.new_zeros(0), x]),
+    },
+    "reduce_linear": {
+        "sum": lambda x: x.sum(), "sum rows": lambda x: x.sum(0), "mean": lambda x: x.mean(-1, keepdim=True),
+        "sum both": lambda x: x.sum((0, 1)), "mean all": lambda x: x.mean(), "sum of a number": lambda x: x.sum().sum(),
+    },
+    "index_select": {"rows": lambda x: x.index_select(0, INDEX), "columns": lambda x: x.index_select(-1, INDEX[:3])},
+    "index": {
+        "rows": lambda x: x[INDEX], "mask of rows": lambda x: x[MASK[:, 0]], "mask": lambda x: x[MASK],
+        "two lists": lambda x: x[INDEX, INDEX.clamp(max=3)], "second": lambda x: x[:, INDEX[:3]], "matrix": lambda x: x[INDEX.view(2, 3)],
+        "gap": lambda x: x.view(2, 3, 4)[torch.tensor([0, 1, 1]), :, torch.tensor([3, 0, 2])],
+    },
+    "gather": {"rows": lambda x: x.gather(0, SCRAMBLED), "columns": lambda x: x.gather(-1, SCRAMBLED.clamp(max=3))},
+    "where": {"two portions": lambda x: torch.where(MASK, x, x.flip(0)), "number": lambda x: torch.where(MASK, x, 0.0)},
+    "masked_fill": {"zero": lambda x: x.masked_fill(MASK, 0.0), "portion": lambda x: x.masked_fill(MASK, x[0, 0])},
+    "copy": {
+        "whole": lambda x: written(x, lambda out, x: out.copy_(x)), "a row": lambda x: written(x, lambda out, x: out[2].copy_(x[0])),
+        "broadcast": lambda x: written(x, lambda out, x: out.copy_(x[0])),
+        "slices": lambda x: written(x, lambda out, x: out[1:, :2].add_(x[:5, 2:])),
+        "overwritten": lambda x: written(x, lambda out, x: (out.add_(x), out[0].zero_())),
+    },
+    "fill": {
+        "zero": lambda x: written(x, lambda out, x: (out.add_(x), out.view(-1)[3:9].zero_())),
+        "a portion": lambda x: written(x, lambda out, x: out[1].fill_(x[0, 0])),
+        "a number": lambda x: written(x, lambda out, x: (out.add_(x), out.fill_(0.0), out.add_(x))),
+    },
+    "index_put": {
+        "rows": lambda x: written(x, lambda out, x: out.__setitem__(torch.tensor([1, 4]), x[:2])),
+        "mask": lambda x: written(x, lambda out, x: out.__setitem__(MASK, x[MASK])),
+        "accumulate": lambda x: x.new_zeros(6, 4).index_put((INDEX,), x, accumulate=True),
+        "columns": lambda x: written(x, lambda out, x: out.__setitem__((slice(None), torch.tensor([0, 2])), x[:, :2])),
+        "broadcast": lambda x: written(x, lambda out, x: out.__setitem__(torch.tensor([1, 4]), x[0])),
+        "gap": lambda x: written(x, lambda out, x: out.view(2, 3, 4).__setitem__(
+            (torch.tensor([0, 1]), slice(None), torch.tensor([3, 0])), x[:2, :3])),
+    },
+    "scatter": {
+        "rows": lambda x: x.new_zeros(6, 4).scatter_(0, torch.arange(6).flip(0).view(6, 1).expand(6, 4), x),
+        "number": lambda x: x.scatter(0, SCRAMBLED[:1], 0.0),
+    },
+    "write_slice": {
+        "slice": lambda x: torch.slice_scatter(x, x[:2] * 3, 0, 2, 4), "select": lambda x: torch.select_scatter(x, x[:, 0], 1, 3),
+    },
+    "pad": {"pad": lambda x: F.pad(x, (1, 2, 0, 1))},
+    "repeat_interleave": {
+        "number": lambda x: x.repeat_interleave(2, 0), "counts": lambda x: x.repeat_interleave(torch.tensor([0, 1, 2, 0, 1, 1]), 0),
+        "flat": lambda x: x.repeat_interleave(2),
+    },
+}  # fmt: skip
+SHAPE = [
+    case(rule, name, f, linear(f), laws=(*RuleCase.laws, "linear"))
+    for rule, functions in _SHAPES.items()
+    for name, f in functions.items()
+]
+
+RULE_CASES = [*LINEAR, *PRODUCT, *ACTIVATION, *ATTENTION, *NORMALISATION, *AGGREGATION, *SHAPE]
+WITHOUT_TWIN = {"item"}  # refuses, see test_errors.py
