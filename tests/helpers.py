@@ -1,0 +1,61 @@
+"""Small models and graphs that several test files build on."""
+
+import torch
+from torch import Tensor, nn
+from torch_geometric.nn import GATConv, GCNConv, GINConv, SAGEConv, global_max_pool, global_mean_pool
+
+CONVS = {
+    "gcn": GCNConv,
+    "gat": lambda i, o: GATConv(i, o, heads=1),
+    "sage": SAGEConv,
+    "gin": lambda i, o: GINConv(nn.Sequential(nn.Linear(i, o), nn.ReLU(), nn.Linear(o, o))),
+}
+POOLS = {"max": global_max_pool, "mean": global_mean_pool}
+
+
+class Net(nn.Module):
+    """Convolutions with ReLU, a pool for graphs, two linear layers."""
+
+    def __init__(self, conv, level="node", features=4, hidden=6, classes=3, layers=2, pool="max"):
+        super().__init__()
+        self.convs = nn.ModuleList([conv(features if i == 0 else hidden, hidden) for i in range(layers)])
+        self.lin1, self.lin2 = nn.Linear(hidden, hidden), nn.Linear(hidden, classes)
+        self.level, self.pool = level, POOLS[pool]
+
+    def forward(self, x, edge_index, batch=None):
+        for conv in self.convs:
+            x = conv(x, edge_index).relu()
+        if self.level == "graph":
+            x = self.pool(x, batch)
+        return self.lin2(self.lin1(x).relu())
+
+
+def ready(model: nn.Module, seed: int = 0, dtype: torch.dtype = torch.float64) -> nn.Module:
+    """The model in eval mode with random weights everywhere, biases too (PyG's start at zero)."""
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.copy_(torch.randn(parameter.shape, generator=generator) / 2)
+    return model.to(dtype).eval()
+
+
+def net(kind: str = "gcn", level: str = "node", seed: int = 0, dtype: torch.dtype = torch.float64, **sizes) -> Net:
+    return ready(Net(CONVS[kind], level, **sizes), seed, dtype)
+
+
+def features(nodes: int = 12, width: int = 4, seed: int = 1, dtype: torch.dtype = torch.float64) -> Tensor:
+    return torch.randn(nodes, width, generator=torch.Generator().manual_seed(seed)).to(dtype)
+
+
+def both_ways(edges: list[tuple[int, int]]) -> Tensor:
+    return torch.tensor([*edges, *[(v, u) for u, v in edges]]).t().contiguous()
+
+
+# A path of twelve nodes with two chords and a triangle at its end: far enough for three hops to leave something out.
+EDGES = both_ways([*[(i, i + 1) for i in range(11)], (0, 2), (3, 6), (9, 11)])
+PAIR_BATCH = torch.tensor([0] * 5 + [1] * 7)
+PAIR_EDGES = both_ways([*[(i, i + 1) for i in range(11) if i != 4], (0, 3), (5, 8)])
+
+
+def singles(nodes: int = 12) -> list[list[int]]:
+    return [[node] for node in range(nodes)]

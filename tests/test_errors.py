@@ -1,0 +1,456 @@
+"""Bad input gets an error that says what was given, what was expected and what to do, and no partial result."""
+
+import json
+
+import pytest
+import torch
+import torch.nn.functional as F
+from helpers import EDGES, features, net, ready
+from torch import nn
+from torch_geometric.data import Data
+from torch_geometric.nn import BatchNorm, GCNConv
+
+import xdegree
+from xdegree import Explanation, LostPortionsError, MissingRuleError, Options, check, decompose, explain
+
+X = features()
+
+
+def says(error: pytest.ExceptionInfo, *words: str) -> None:
+    missing = [word for word in words if word not in str(error.value)]
+    assert not missing, f"{error.value!s} does not say {missing}"
+
+
+@pytest.mark.parametrize(
+    ("groups", "kind", "words"),
+    [
+        ([[0], [3, 12]], ValueError, ["group 1", "12", "0 to 11"]),
+        ([[-1]], ValueError, ["group 0", "-1", "0 to 11"]),
+        ([[0], [], [4, 7, 4]], ValueError, ["group 2", "[4]", "more than once"]),
+        ([torch.tensor([2, 2])], ValueError, ["group 0", "[2]", "more than once"]),
+        ([list(range(12, 40))], ValueError, ["12", "20 more", "0 to 11"]),
+        ([], ValueError, ["empty list", "at least one group", "[[]]"]),
+        ([0, 1], TypeError, ["group 0", "got 0", "[[0], [4, 7]]"]),
+        (5, TypeError, ["lists of node ids", "int"]),
+        ("01", TypeError, ["lists of node ids", "str"]),
+        (["01"], TypeError, ["group 0", "'01'"]),
+        ([[0.0]], TypeError, ["group 0", "whole node ids", "0.0"]),
+        ([["a"]], TypeError, ["group 0", "whole node ids", "a"]),
+        ([[True, False]], TypeError, ["whole node ids", "True", "mask [K, N]"]),
+        ([torch.tensor([0.5])], TypeError, ["whole node ids", "0.5"]),
+        (torch.ones(1, 11, dtype=torch.bool), ValueError, ["[K, 12]", "[K, 12, 4]", "[1, 11]"]),
+        (torch.ones(12, dtype=torch.bool), ValueError, ["[K, 12]", "[12]"]),
+        (torch.ones(2, 12, 3, dtype=torch.bool), ValueError, ["[K, 12, 4]", "[2, 12, 3]"]),
+        (torch.ones(2, 12, 4, 1), ValueError, ["[K, 12, 4]", "[2, 12, 4, 1]"]),
+        (torch.zeros(0, 12), ValueError, ["at least one group", "[0, 12]"]),
+        (torch.ones(1, 12, dtype=torch.long), TypeError, ["bool or float", "torch.int64", "mask.bool()"]),
+        (torch.ones(1, 12, dtype=torch.complex64), TypeError, ["bool or float", "torch.complex64"]),
+        (torch.full((1, 12), 1.5), ValueError, ["shares", "between 0 and 1"]),
+        (torch.full((1, 12), -0.1), ValueError, ["shares", "between 0 and 1"]),
+        (torch.full((1, 12), float("nan")), ValueError, ["shares", "between 0 and 1"]),
+    ],
+)
+def test_groups(groups, kind, words):
+    with pytest.raises(kind) as error:
+        decompose(net(), X, EDGES, groups=groups)
+    says(error, *words)
+
+
+def spoilt(value: float) -> torch.Tensor:
+    x = features()
+    x[3, 1] = x[7, 0] = value
+    return x
+
+
+@pytest.mark.parametrize(
+    ("x", "kind", "words"),
+    [
+        (spoilt(float("nan")), ValueError, ["finite", "[3, 7]", "clean them"]),
+        (spoilt(float("inf")), ValueError, ["finite", "[3, 7]", "clean them"]),
+        (spoilt(-float("inf")), ValueError, ["finite", "[3, 7]"]),
+        (torch.ones(12, 4, dtype=torch.long), TypeError, ["floating point", "torch.int64", "x.float()"]),
+        (torch.ones(12, 4, dtype=torch.bool), TypeError, ["floating point", "torch.bool"]),
+        (torch.tensor(1.0), ValueError, ["row per node"]),
+        ([[1.0]], TypeError, ["node features", "list"]),
+        (None, TypeError, ["node features", "NoneType"]),
+    ],
+)
+@pytest.mark.parametrize("call", ["decompose", "explain", "check"])
+def test_features(call, x, kind, words):
+    extra = {"decompose": {"groups": [[0]]}, "explain": {"index": 0}, "check": {}}[call]
+    with pytest.raises(kind) as error:
+        getattr(xdegree, call)(net(), x, EDGES, **extra)
+    says(error, *words)
+
+
+def test_arguments_missing():
+    with pytest.raises(TypeError) as error:
+        decompose(net(), groups=[[0]])
+    says(error, "arguments are missing", "(model, x, edge_index")
+
+
+def test_data_without_what_the_model_needs():
+    class Weighted(nn.Module):
+        def forward(self, x, edge_index, edge_weight):
+            return x
+
+    with pytest.raises(ValueError, match="no node features x") as error:
+        decompose(net(), Data(edge_index=EDGES), groups=[[0]])
+    says(error, "edge_index")
+    with pytest.raises(ValueError, match="edge_weight") as error:
+        decompose(Weighted(), Data(x=X, edge_index=EDGES), groups=[[0]])
+    says(error, "does not have", "edge_index", "edge_weight=")
+
+
+class Dropping(nn.Module):
+    def __init__(self, functional: bool):
+        super().__init__()
+        self.conv, self.functional = GCNConv(4, 3), functional
+        self.drop = nn.Identity() if functional else nn.Dropout(0.5)
+
+    def forward(self, x, edge_index):
+        x = self.conv(x, edge_index)
+        return F.dropout(x, training=self.training) if self.functional else self.drop(x)
+
+
+@pytest.mark.parametrize("functional", [False, True])
+@pytest.mark.parametrize("call", ["decompose", "explain", "check"])
+def test_training_mode_with_dropout(functional, call):
+    model = ready(Dropping(functional)).train()
+    extra = {"decompose": {"groups": [[0]]}, "explain": {"index": 0}, "check": {}}[call]
+    with pytest.raises((ValueError, RuntimeError)) as error:
+        getattr(xdegree, call)(model, X, EDGES, **extra)
+    says(error, "training mode", "model.eval()")
+    assert model.training
+    decompose(model.eval(), X, EDGES, groups=[[0]])
+
+
+def test_training_mode_without_anything_random_is_fine():
+    model = net().train()
+    d = decompose(model, X, EDGES, groups=[[0]])
+    assert torch.equal(d.total, model(X, EDGES))
+    assert model.training
+
+
+def test_batch_norm_in_training_mode():
+    class Normed(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.norm = BatchNorm(4)
+
+        def forward(self, x, edge_index):
+            return self.norm(x)
+
+    model = ready(Normed()).train()
+    with pytest.raises((MissingRuleError, LostPortionsError, ValueError)) as error:
+        decompose(model, X, EDGES, groups=[[0]])
+    says(error, "eval")
+    assert model.norm.module.num_batches_tracked == 0
+
+
+@pytest.mark.parametrize(
+    "forward",
+    [
+        lambda x, edge_index: torch.zeros(12, 2),
+        lambda x, edge_index: x.new_zeros(12, 2),
+        lambda x, edge_index: x.argmax(-1),
+        lambda x, edge_index: (x > 0).double(),
+        lambda x, edge_index: "text",
+    ],
+)
+def test_output_that_carries_nothing(forward):
+    with pytest.raises(LostPortionsError) as error:
+        decompose(forward, X, EDGES, groups=[[0]])
+    says(error, "output", "no portions")
+
+
+@pytest.mark.parametrize(
+    "forward",
+    [
+        lambda x, edge_index: torch.tensor(x.tolist()),
+        lambda x, edge_index: torch.from_numpy(x.detach().numpy()) * 2,
+        lambda x, edge_index: x * x.sum().item(),
+        lambda x, edge_index: x * float(x.sum()),
+        lambda x, edge_index: x.long().double(),
+    ],
+)
+def test_portions_that_leave_tensors(forward):
+    with pytest.raises((MissingRuleError, LostPortionsError, RuntimeError, TypeError)) as error:
+        decompose(forward, X, EDGES, groups=[[0]])
+    assert isinstance(error.value, MissingRuleError | LostPortionsError), error.value
+
+
+@pytest.mark.parametrize("kind", ["parameter", "buffer"])
+def test_portions_written_into_the_models_own_memory(kind):
+    class Remembers(nn.Module):
+        def __init__(self):
+            super().__init__()
+            memory = torch.zeros(12, 4, dtype=torch.float64)
+            if kind == "buffer":
+                self.register_buffer("memory", memory)
+            else:
+                self.memory = nn.Parameter(memory, requires_grad=False)
+
+        def forward(self, x, edge_index):
+            self.memory.copy_(x)
+            return self.memory * 2
+
+    model = Remembers()
+    with pytest.raises(LostPortionsError) as error:
+        decompose(model, X, EDGES, groups=[[0]])
+    says(error, "plain tensor", "(12, 4)", "Clone it")
+    assert torch.equal(model.memory, torch.zeros_like(model.memory))
+
+
+@pytest.mark.parametrize("probes", [["convs.9"], ["lin1", "nothing:input"], "nope"])
+def test_probes_that_do_not_exist(probes):
+    with pytest.raises(ValueError, match="probes") as error:
+        decompose(net(), X, EDGES, groups=[[0]], probes=probes)
+    says(error, "convs.0", "lin2", "convs.9" if probes == ["convs.9"] else "no")
+
+
+def test_probes_that_are_not_called():
+    model = net()
+    model.spare = nn.Linear(2, 2)
+    with pytest.raises(ValueError, match="spare") as error:
+        decompose(model, X, EDGES, groups=[[0]], probes=["lin1", "spare"])
+    says(error, "did not call")
+
+
+def test_probe_on_a_plain_function():
+    with pytest.raises(ValueError, match="probes"):
+        decompose(lambda x, edge_index: x, X, EDGES, groups=[[0]], probes=["lin1"])
+
+
+@pytest.mark.parametrize(
+    ("index", "kind", "words"),
+    [
+        (None, ValueError, ["index is missing", "12 nodes", "0 to 11"]),
+        (12, ValueError, ["index 12", "0 to 11"]),
+        (-1, ValueError, ["index -1", "0 to 11"]),
+        (1.0, TypeError, ["whole number", "1.0"]),
+        (True, TypeError, ["whole number", "True"]),
+        ("3", TypeError, ["whole number", "'3'"]),
+        ([3, 4], TypeError, ["whole number", "[3, 4]"]),
+        (torch.tensor([3, 4]), TypeError, ["whole number", "tensor"]),
+        (torch.tensor(3.5), TypeError, ["whole number", "3.5"]),
+    ],
+)
+def test_index(index, kind, words):
+    with pytest.raises(kind) as error:
+        explain(net(), X, EDGES, index=index)
+    says(error, *words)
+
+
+def test_index_of_graphs():
+    model, batch = net(level="graph"), torch.tensor([0] * 5 + [1] * 7)
+    with pytest.raises(ValueError, match="index is missing") as error:
+        explain(model, X, EDGES, batch)
+    says(error, "2 graphs")
+    with pytest.raises(ValueError, match="out of range") as error:
+        explain(model, X, EDGES, batch, index=2)
+    says(error, "graphs 0 to 1")
+
+
+@pytest.mark.parametrize(
+    ("target", "kind", "words"),
+    [
+        (3, ValueError, ["target 3", "0 to 2"]),
+        (-1, ValueError, ["target -1", "0 to 2"]),
+        (0.0, TypeError, ["whole number", "0.0"]),
+        (False, TypeError, ["whole number", "False"]),
+        (torch.tensor([0, 1]), TypeError, ["whole number", "tensor"]),
+    ],
+)
+def test_target(target, kind, words):
+    with pytest.raises(kind) as error:
+        explain(net(), X, EDGES, index=0, target=target)
+    says(error, *words)
+
+
+@pytest.mark.parametrize("call", ["decompose", "explain", "check"])
+@pytest.mark.parametrize("moved", ["x", "edge_index", "model"])
+def test_devices(call, moved):
+    model, x, edge_index = net(), X, EDGES
+    if moved == "model":
+        model = model.to("meta")
+    elif moved == "x":
+        x = x.to("meta")
+    else:
+        edge_index = edge_index.to("meta")
+    extra = {"decompose": {"groups": [[0]]}, "explain": {"index": 0}, "check": {}}[call]
+    with pytest.raises(ValueError, match="different devices") as error:
+        getattr(xdegree, call)(model, x, edge_index, **extra)
+    says(error, "meta", "cpu", ".to(device)")
+
+
+def test_devices_of_masks():
+    with pytest.raises(ValueError, match="device") as error:
+        decompose(net(), X, EDGES, groups=torch.ones(1, 12, dtype=torch.bool, device="meta"))
+    says(error, "meta", "cpu")
+
+
+class Exotic(nn.Module):
+    """Two operations without a rule, in two places."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv = GCNConv(4, 4)
+        self.inner = Zeta()
+
+    def forward(self, x, edge_index):
+        x = self.conv(x, edge_index)
+        return self.inner(x) + torch.linalg.det(x[:4])
+
+
+class Zeta(nn.Module):
+    def forward(self, x):
+        return torch.special.zeta(x.abs() + 2, 3.0)
+
+
+@pytest.mark.parametrize("call", ["decompose", "explain"])
+def test_all_missing_rules_at_once(call):
+    model = ready(Exotic())
+    extra = {"decompose": {"groups": [[0]]}, "explain": {"index": 0}}[call]
+    with pytest.raises(MissingRuleError) as error:
+        getattr(xdegree, call)(model, X, EDGES, **extra)
+    says(error, "2 operation(s)", "special_zeta", "det", "'inner'", "in the model itself", "[12, 4]", "[4, 4]")
+    says(error, "@xdegree.rule(torch.ops.aten.special_zeta)", "xdegree.check")
+    assert [missing.module for missing in error.value.missing] == ["inner", ""]
+
+
+def test_check_lists_missing_rules_without_raising():
+    report = check(ready(Exotic()), X, EDGES)
+    assert not report.ok
+    assert {missing.op.split(".")[1] for missing in report.missing} == {"special_zeta", "_linalg_det"}
+    assert "MISSING" in str(report)
+    assert check(net(), X, EDGES).ok
+
+
+def test_missing_rule_of_a_custom_operation():
+    library = torch.library.Library("xdegree_test_errors", "DEF")
+    library.define("twist(Tensor x) -> Tensor")
+    library.impl("twist", lambda x: x.flip(0) * 3, "CPU")
+    with pytest.raises(MissingRuleError, match="xdegree_test_errors") as error:
+        decompose(lambda x: torch.ops.xdegree_test_errors.twist(x), X, groups=[[0]])
+    says(error, "twist", "[12, 4]", "torch.ops.xdegree_test_errors.twist")
+
+
+@pytest.mark.parametrize("field", ["ties", "bias", "activation"])
+def test_options(field):
+    with pytest.raises(ValueError, match=f"Options.{field}") as error:
+        Options(**{field: "nonsense"})
+    says(error, "one of", "share" if field != "activation" else "target-first", "'nonsense'")
+
+
+def test_options_of_another_name_or_type():
+    with pytest.raises(TypeError, match="tie"):
+        Options(tie="share")
+    with pytest.raises(AttributeError):
+        Options().ties = "first"
+    with pytest.raises(TypeError, match="Options"):
+        decompose(net(), X, EDGES, groups=[[0]], options={"ties": "first"})
+
+
+@pytest.mark.parametrize("memory", ["lots", "2 TBs", "-1GB", "", 0, -5, True, 1.5, "0GB"])
+def test_memory(memory):
+    with pytest.raises((ValueError, TypeError), match="memory") as error:
+        decompose(net(), X, EDGES, groups=[[0]], memory=memory)
+    says(error, "bytes", repr(memory) if memory != "0GB" else "0")
+
+
+@pytest.mark.parametrize(("name", "value"), [("reading", "loudness"), ("edges", "sum"), ("edges", True)])
+def test_choices_of_explain(name, value):
+    with pytest.raises(ValueError, match=name) as error:
+        explain(net(), X, EDGES, index=0, **{name: value})
+    says(error, "one of", repr(value))
+
+
+def test_edges_without_edge_index():
+    with pytest.raises(ValueError, match="edge_index"):
+        explain(ready(nn.Linear(4, 2)), X, index=0, edges="pair")
+
+
+@pytest.mark.parametrize("layer", ["convs.7", 3])
+def test_layer_that_does_not_exist(layer):
+    with pytest.raises((ValueError, TypeError)) as error:
+        explain(net(), X, EDGES, index=0, reading="strength", layer=layer)
+    says(error, str(layer))
+
+
+def test_strength_without_any_layer():
+    with pytest.raises(ValueError, match="strength") as error:
+        explain(lambda x, edge_index: x * 2, X, EDGES, index=0, reading="strength")
+    says(error, 'layer="…"')
+
+
+@pytest.mark.parametrize("output", [lambda x: (x, x), lambda x: {"a": x}, lambda x: x.argmax(1)])
+def test_explain_needs_one_float_tensor(output):
+    with pytest.raises(TypeError, match="one float tensor"):
+        explain(lambda x, edge_index: output(x), X, EDGES, index=0)
+
+
+def saved(tmp_path, **changes):
+    path = explain(net(), X, EDGES, index=5, edges="pair").save(tmp_path / "e.json")
+    content = json.loads(path.read_text())
+    for name, value in changes.items():
+        if value is DELETE:
+            del content[name]
+        else:
+            content[name] = value
+    path.write_text(json.dumps(content))
+    return path
+
+
+DELETE = object()
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"format": "xdegree.explanation/99"}, ["no saved explanation", "xdegree.explanation/1"]),
+        ({"format": DELETE}, ["no saved explanation"]),
+        ({"node_scores": DELETE}, ["broken", "node_scores"]),
+        ({"node_scores": None}, ["broken", "node_scores"]),
+        ({"node_scores": [[1.0]]}, ["broken", "node_scores"]),
+        ({"node_scores": "abc"}, ["broken"]),
+        ({"node_scores": ["abc"] * 12}, ["broken"]),
+        ({"node_scores": [{}] * 12}, ["broken"]),
+        ({"nodes": [99]}, ["broken", "between 0 and 11"]),
+        ({"nodes": [-1]}, ["broken", "between 0 and 11"]),
+        ({"nodes": None}, ["broken", "nodes"]),
+        ({"nodes": [0.5]}, ["broken"]),
+        ({"prediction": None}, ["broken", "prediction"]),
+        ({"edge_scores": [1.0]}, ["broken", "edge_scores"]),
+        ({"edge_index": None}, ["broken", "edge_scores"]),
+        ({"edge_index": [1, 2, 3]}, ["broken"]),
+        ({"edge_index": [[99] * 28, [0] * 28]}, ["broken"]),
+        ({"dtype": "float8"}, ["broken", "float8"]),
+        ({"target": "first"}, ["broken", "target"]),
+        ({"target": 17}, ["broken", "target"]),
+        ({"index": None}, ["broken", "index"]),
+        ({"index": 99}, ["broken", "index"]),
+        ({"reading": 5}, ["broken", "reading"]),
+        ({"options": {"ties": "never"}}, ["broken", "ties"]),
+        ({"options": {"other": 1}}, ["broken", "other"]),
+        ({"options": None}, ["broken"]),
+    ],
+)
+def test_broken_files(tmp_path, changes, words):
+    path = saved(tmp_path, **changes)
+    with pytest.raises(ValueError, match="e.json") as error:
+        Explanation.load(path)
+    says(error, *words)
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[1, 2]", b"null", b"\xff\xfe\x00", b'"text"', b"[" * 100_000])
+def test_files_that_are_no_explanation(tmp_path, content):
+    path = tmp_path / "e.json"
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match="e.json"):
+        Explanation.load(path)
+
+
+def test_file_that_is_not_there(tmp_path):
+    with pytest.raises(FileNotFoundError, match="gone.json"):
+        Explanation.load(tmp_path / "gone.json")
