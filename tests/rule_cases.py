@@ -223,7 +223,7 @@ def softmax_twin(groups: Tensor | None, dim: int) -> Twin:
 def log_softmax_twin(gamma: Tensor, beta: Tensor, options: Options) -> Tensor:
     """(log softmax)(γ) + log C, and the constant −log C as a bias."""
     zero = -math.log(gamma.shape[1])
-    f = lambda t: t - t.exp().sum(1, keepdim=True).log()  # noqa: E731
+    f = lambda t: t - t.exp().sum(1, keepdim=True).log()
     first, last = f(gamma) - zero, f(gamma + beta) - f(beta)
     target = {"target-first": first, "target-last": last, "both-orders": (first + last) / 2}[options.activation]
     if options.bias == "share":
@@ -357,7 +357,7 @@ AGGREGATION = [
     case("scatter_reduce", "max with the old value", pooled("amax", fill=0.1), scatter_twin("amax", ROWS, 5, 0.1),
          laws=NO_EVERYTHING),
     case("scatter_reduce", "max onto portions", lambda x: x.scatter_reduce(0, SCRAMBLED.clamp(max=3), 3 * x, "amax"),
-         lambda g, b, o: onto_portions_twin(g, b, o)),
+         lambda g, b, o: onto_portions_twin(g, b, o)),  # noqa: PLW0108 (defined below)
     case("extreme", "max over rows", lambda x: x.max(0).values, best_twin((0,), False)),
     case("extreme", "max keepdim", lambda x: x.max(1, keepdim=True)[0], best_twin((1,), True)),
     case("extreme", "max of all", lambda x: x.max(), lambda g, b, o: best_twin((0, 1), False)(g, b, o).reshape(())),

@@ -2,11 +2,10 @@
 
 from .check import Report, check
 from .decompose import Decomposition, decompose
-from .engine import LostPortionsError
 from .explainer import DegreeExplainer
 from .explanation import Explanation
 from .options import Options
-from .portions import Portions
+from .portions import LostPortionsError, Portions
 from .registry import Call, MissingRuleError, rule
 from .scores import explain
 

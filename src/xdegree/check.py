@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .decompose import survey
-from .groups import check_features
-from .inputs import check_devices, check_mode, model_call
+from .inputs import model_call, prepare
 from .registry import Missing
 
 
@@ -52,9 +51,7 @@ def check(
 ) -> Report:
     """Survey a model: one forward pass with no groups at all tells which rules it needs."""
     call = model_call(model, args, {**kwargs, **(model_kwargs or {})})
-    check_features(call.x)
-    check_devices(model, call)
-    check_mode(model)
+    prepare(model, call)
     run = survey(model, call)
     rows = tuple(Row(op, module, name, count) for (op, module, name), count in run.seen.items())
     return Report(rows, tuple(dict.fromkeys(run.missing)))

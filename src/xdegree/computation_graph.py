@@ -11,7 +11,7 @@ from torch_geometric.utils import k_hop_subgraph
 
 from .inputs import ModelCall
 from .outputs import as_table
-from .replica import replicate
+from .replica import replicate, run_plain
 
 
 @dataclass(frozen=True)
@@ -39,8 +39,7 @@ def trace(model: Any, call: ModelCall) -> Trace:
                 module.register_propagate_forward_pre_hook(lambda module, _: flows.append(module.flow))
             if isinstance(module, MessagePassing) or next(module.parameters(recurse=False), None) is not None:
                 _watch(module, path, inside, layers)
-    with torch.no_grad():
-        output = call.run(replica, call.x)
+    output = run_plain(replica, call, call.x)
     return Trace(output, len(flows), frozenset(flows), layers[-1] if layers else "")
 
 
@@ -123,8 +122,7 @@ def receptive_field(model: Any, call: ModelCall, seen: Trace, rows: Tensor) -> T
 def _same_rows(output: Tensor, rows: Tensor, model: Any, call: ModelCall, x: Tensor, there: Tensor) -> bool:
     """Whether another call gives the same predictions, up to rounding."""
     try:
-        with torch.no_grad():
-            again = call.run(replicate(model), x)[there]
+        again = run_plain(model, call, x)[there]
     except (RuntimeError, IndexError, ValueError, TypeError, AssertionError):
         return False  # the model is made for the whole graph
     before = output[rows]

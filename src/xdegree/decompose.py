@@ -1,6 +1,7 @@
 """What each group of nodes contributes: the model's own forward pass, run on portions."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -8,12 +9,12 @@ import torch
 from torch import Tensor, nn
 from torch.utils._pytree import tree_flatten, tree_iter, tree_unflatten
 
-from .engine import LostPortionsError, Run
-from .groups import Groups, check_features, shares, split
-from .inputs import ModelCall, check_devices, model_call
+from .engine import Run
+from .groups import Groups, shares, split
+from .inputs import ModelCall, model_call, prepare
 from .memory import Memory, chunks
 from .options import Options
-from .portions import Portions, carries, target_of, total_of
+from .portions import LostPortionsError, Portions, carries, target_of, total_of
 from .registry import MissingRuleError
 from .replica import replicate
 
@@ -69,13 +70,12 @@ def decompose(
         **kwargs: all other keyword arguments of the model.
     """
     call = model_call(model, args, {**kwargs, **(model_kwargs or {})})
-    x = check_features(call.x)
-    check_devices(model, call)
-    share = shares(groups, x)
+    options = Options.of(options)
+    prepare(model, call)
+    share = shares(groups, call.x)
     names = _known(model, probes)
-    options = options or Options()
     cuts = chunks(share.shape[0], memory, model, call, lambda: survey(model, call, options).largest)
-    return _joined([_one_pass(model, call, split(x, share[cut]), names, options) for cut in cuts])
+    return _joined([_one_pass(model, call, split(call.x, share[cut]), names, options) for cut in cuts])
 
 
 def _one_pass(model: Any, call: ModelCall, target: Tensor, names: tuple[str, ...], options: Options) -> Decomposition:
@@ -92,13 +92,22 @@ def _one_pass(model: Any, call: ModelCall, target: Tensor, names: tuple[str, ...
     try:
         with run.active():
             output = call.run(replica, x)
-    except MissingRuleError:
-        raise MissingRuleError(survey(model, call, options).missing) from None
+    except MissingRuleError as error:
+        raise MissingRuleError(survey(model, call, options).missing or error.missing) from None
     unreached = [name for name in names if name not in found]
     if unreached:
         raise ValueError(f"probes names {unreached}, which the model did not call in this forward pass")
     read = {name: _result(found[name], run.groups, f"the output of {name}") for name in names}
     return _result(output, run.groups, "the model's output", read)
+
+
+@contextmanager
+def whole_survey(model: Any, call: ModelCall) -> Iterator[None]:
+    """Let an error about missing rules speak of the user's own arguments, not of a part that was cut out."""
+    try:
+        yield
+    except MissingRuleError as error:
+        raise MissingRuleError(survey(model, call).missing or error.missing) from None
 
 
 def survey(model: Any, call: ModelCall, options: Options | None = None) -> Run:
@@ -115,8 +124,8 @@ def _result(output: Any, groups: int, what: str, probes: Mapping[str, Decomposit
     leaves, shape = tree_flatten(output)
     if not any(carries(leaf) for leaf in leaves):
         raise LostPortionsError(
-            f"{what} carries no portions: they got lost on the way (through .detach().numpy(), .tolist(), a plain copy) or"
-            " the node features do not reach it"
+            f"{what} carries no portions: they got lost on the way (the values were copied out of the tensors) or the"
+            " node features do not reach it"
         )
     return Decomposition(
         tree_unflatten([total_of(leaf) for leaf in leaves], shape),
@@ -134,7 +143,7 @@ def _known(model: Any, probes: Iterable[str]) -> tuple[str, ...]:
     names = (probes,) if isinstance(probes, str) else tuple(probes)
     known = [name for name, _ in model.named_modules()] if isinstance(model, nn.Module) else []
     for name in names:
-        if name.removesuffix(":input") not in known:
+        if not isinstance(name, str) or name.removesuffix(":input") not in known:
             raise ValueError(f"probes names {name!r}, but the model's modules are {[n for n in known if n]}")
     return names
 

@@ -20,7 +20,7 @@ from torch.utils._pytree import tree_iter, tree_map
 from . import rules as _rules  # noqa: F401  (importing the families registers their rules)
 from .intercept import intercepted
 from .options import Options
-from .portions import Alias, Portions, carries, total_of, zeros
+from .portions import Alias, LostPortionsError, Portions, carries, total_of, zeros
 from .registry import (
     COPIES,
     FACTORIES,
@@ -29,14 +29,11 @@ from .registry import (
     Missing,
     MissingRuleError,
     Rule,
+    aten,
     carries_nothing,
     function_keys,
     operation_rule,
 )
-
-
-class LostPortionsError(RuntimeError):
-    """A portion would be lost: it leaves tensors, or enters memory that cannot carry it."""
 
 
 class Run(TorchDispatchMode):
@@ -55,7 +52,6 @@ class Run(TorchDispatchMode):
         self.seen: Counter[tuple[str, str, str]] = Counter()
         self.module = ""
         self.largest = 0
-        self._random: Tensor | None = None
         self._inside_rule = False
 
     @classmethod
@@ -74,13 +70,14 @@ class Run(TorchDispatchMode):
     def active(self) -> Iterator[Self]:
         """Make this thread's operations go through the run; afterwards everything is as before."""
         # Fused kernels of transformers and recurrent layers hide their operations from the dispatcher.
-        with torch.no_grad(), _FUSED_KERNELS.off(), intercepted(function_keys(), self.call_function):
-            try:
-                with self:
-                    yield self
-            finally:
-                if self._random is not None:
-                    torch.set_rng_state(self._random)
+        with (
+            torch.no_grad(),
+            random_state_kept(),
+            _FUSED_KERNELS.off(),
+            intercepted(function_keys(), self.call_function),
+        ):
+            with self:
+                yield self
 
     def __torch_dispatch__(
         self, func: OpOverload, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
@@ -89,7 +86,7 @@ class Run(TorchDispatchMode):
         if self._inside_rule:
             return func(*args, **kwargs)
         if torch.Tag.nondeterministic_seeded in func.tags:
-            self._draw(func, args)
+            self._refuse_dropout(func, args)
         tensors = [x for x in tree_iter((args, kwargs)) if isinstance(x, Tensor)]
         buffers = [x for x in tensors if isinstance(x, Portions)]
         if not any(x.alias.touched for x in buffers):
@@ -214,15 +211,14 @@ class Run(TorchDispatchMode):
             sizes = (total_of(x).numel() * x.element_size() for x in tree_iter((args, kwargs)) if carries(x))
             self.largest = max(self.largest, *sizes, 0)
 
-    def _draw(self, func: OpOverload, args: Any) -> None:
-        """Note the random state before the first draw; refuse dropout, which makes every pass another model."""
-        if any(carries(x) for x in tree_iter(args)) and func.overloadpacket not in FACTORIES:
+    def _refuse_dropout(self, func: OpOverload, args: Any) -> None:
+        """Entries dropped at random make every pass another model."""
+        of_portions = any(carries(x) for x in tree_iter(args)) and func.overloadpacket not in FACTORIES
+        if of_portions or (func.overloadpacket is aten.bernoulli_ and isinstance(args[0], Portions)):
             raise LostPortionsError(
                 f"{func} draws random numbers on portions {self._where()}: the model is in training mode or drops"
                 " entries always. Call model.eval() first; explanations of a random pass mean nothing."
             )
-        if self._random is None:
-            self._random = torch.get_rng_state()
 
     def _where(self) -> str:
         return f"in module {self.module!r}" if self.module else "in the model itself"
@@ -273,6 +269,21 @@ def _functional(func: OpOverload) -> OpOverload | None:
 def _shapes(args: Any, kwargs: Any) -> str:
     tensors = (x for x in tree_iter((args, kwargs)) if isinstance(x, Tensor))
     return ", ".join(str(list(x.shape)) for x in tensors)
+
+
+@contextmanager
+def random_state_kept() -> Iterator[None]:
+    """Put the random state back if something drew from it."""
+    states = [(torch.get_rng_state, torch.set_rng_state)]
+    if torch.cuda.is_initialized():
+        states.append((torch.cuda.get_rng_state, torch.cuda.set_rng_state))
+    before = [get() for get, _ in states]
+    try:
+        yield
+    finally:
+        for (get, put), state in zip(states, before, strict=True):
+            if not torch.equal(get(), state):
+                put(state)
 
 
 class _FusedKernels:

@@ -8,8 +8,8 @@ from torch_geometric.explain import ExplainerAlgorithm, Explanation
 from torch_geometric.explain.config import MaskType, ModelMode, ModelTaskLevel
 
 from .computation_graph import Workplace, trace, workplace
-from .groups import check_features
-from .inputs import ModelCall, check_devices, check_mode
+from .decompose import whole_survey
+from .inputs import ModelCall, prepare
 from .memory import Memory
 from .options import Options
 from .outputs import as_table
@@ -38,7 +38,7 @@ class DegreeExplainer(ExplainerAlgorithm):
         self.reading: Reading = reading
         self.edges = edges
         self.layer = layer
-        self.options = options or Options()
+        self.options = Options.of(options)
         self.memory = memory
 
     def supports(self) -> bool:
@@ -59,13 +59,20 @@ class DegreeExplainer(ExplainerAlgorithm):
     ) -> Explanation:
         """The masks that the explainer was asked for."""
         call = ModelCall((x, edge_index), kwargs)
-        check_features(x)
-        check_devices(model, call)
-        check_mode(model)
+        prepare(model, call)
         seen = trace(model, call)
         rows, classes, sign = self._explained(as_table(seen.output, call), target, index)
         work = workplace(model, call, seen, rows)
         reader = Reader(self.reading, work.rows, classes, self.layer or seen.output_layer, self.options)
+        with whole_survey(model, call):
+            node_mask, edge_mask = self._masks(model, work, reader, edge_index)
+        return Explanation(
+            **{n: m * sign for n, m in (("node_mask", node_mask), ("edge_mask", edge_mask)) if m is not None}
+        )
+
+    def _masks(
+        self, model: torch.nn.Module, work: Workplace, reader: Reader, edge_index: Tensor
+    ) -> tuple[Tensor | None, Tensor | None]:
         wanted = self.explainer_config
         node_mask, edge_mask = None, None
         if wanted.node_mask_type == MaskType.object or wanted.edge_mask_type is not None:
@@ -74,9 +81,7 @@ class DegreeExplainer(ExplainerAlgorithm):
             node_mask = node_mask.unsqueeze(-1)
         if wanted.node_mask_type != MaskType.object:
             node_mask = self._feature_mask(model, work, reader)
-        return Explanation(
-            **{n: m * sign for n, m in (("node_mask", node_mask), ("edge_mask", edge_mask)) if m is not None}
-        )
+        return node_mask, edge_mask
 
     def _explained(self, table: Tensor, target: Tensor, index: int | Tensor | None) -> tuple[Tensor, Tensor, int]:
         """Rows and classes. A binary model has one output for two classes: class 0 is its negative."""

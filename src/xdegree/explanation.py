@@ -41,6 +41,21 @@ class Explanation:
     """How edges were scored: the ``"pair"`` of end points as one group, or the ``"mean"`` of their scores."""
     options: Options = field(default_factory=Options)
 
+    def __post_init__(self) -> None:
+        """What views and files rely on."""
+        n = len(self.node_scores) if self.node_scores.dim() == 1 else -1
+        _require(n >= 0, "node_scores must be a vector")
+        _require(self.nodes.dim() == 1 and _between(self.nodes, n), f"nodes must lie between 0 and {n - 1}")
+        _require(self.prediction.dim() == 1, "prediction must be a vector")
+        _require(0 <= self.target < len(self.prediction), f"target must lie between 0 and {len(self.prediction) - 1}")
+        _require(0 <= self.index < max(n, 1), f"index must lie between 0 and {n - 1}")
+        if self.edge_index is not None:
+            edges = self.edge_index.dim() == 2 and len(self.edge_index) == 2 and _between(self.edge_index, n)
+            _require(edges, f"edge_index must be [2, E] with nodes between 0 and {n - 1}")
+        if self.edge_scores is not None:
+            shape = None if self.edge_index is None else self.edge_index.shape[1:]
+            _require(self.edge_scores.shape == shape, "edge_scores must have one score per edge of edge_index")
+
     def top(self, k: int = 5) -> list[tuple[int, float]]:
         """The k nodes with the largest scores by magnitude, signed, largest first."""
         order = sorted(self.nodes.tolist(), key=lambda node: (-abs(self.node_scores[node].item()), node))
@@ -108,7 +123,7 @@ class Explanation:
         """Read what `save` wrote; anything else is an error that says what does not fit."""
         try:
             content = json.loads(Path(path).read_text())
-        except (UnicodeDecodeError, json.JSONDecodeError) as error:
+        except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
             raise ValueError(f"{path} is no JSON file: {error}") from None
         if not isinstance(content, dict) or content.get("format") != FORMAT:
             raise ValueError(f"{path} is no saved explanation (expected format {FORMAT!r})")
@@ -121,19 +136,21 @@ class Explanation:
     def _from_content(cls, content: dict[str, Any]) -> "Explanation":
         dtype = {"float32": torch.float32, "float64": torch.float64}[content["dtype"]]
         tensors = {name: _tensor(content[name], torch.long if name in _IDS else dtype) for name in _TENSORS}
-        scores, nodes, edge_index = tensors["node_scores"], tensors["nodes"], tensors["edge_index"]
-        if scores is None or scores.dim() != 1 or nodes is None or nodes.dim() != 1:
-            raise ValueError("node_scores and nodes must be lists of numbers")
-        if len(nodes) and not (0 <= int(nodes.min()) and int(nodes.max()) < len(scores)):
-            raise ValueError(f"nodes must lie between 0 and {len(scores) - 1}")
-        if tensors["edge_scores"] is not None and (
-            edge_index is None or edge_index.shape[1] != len(tensors["edge_scores"])
-        ):
-            raise ValueError("edge_scores does not fit edge_index")
+        for name in ("node_scores", "prediction", "nodes"):
+            _require(tensors[name] is not None, f"{name} must be a list of numbers")
         values = {name: content[name] for name in ("target", "index", "reading", "edges")}
-        if not all(isinstance(values[name], int) for name in ("target", "index")):
-            raise ValueError("target and index must be whole numbers")
+        for name, kind in (("target", int), ("index", int), ("reading", str), ("edges", str | None)):
+            _require(isinstance(values[name], kind), f"{name} must be {kind} (got {values[name]!r})")
         return cls(**tensors, **values, options=Options(**content["options"]))  # type: ignore[arg-type]
+
+
+def _require(holds: bool, what: str) -> None:
+    if not holds:
+        raise ValueError(what)
+
+
+def _between(ids: Tensor, n: int) -> bool:
+    return ids.numel() == 0 or (0 <= int(ids.min()) and int(ids.max()) < n)
 
 
 _TENSORS = ("node_scores", "prediction", "nodes", "edge_index", "edge_scores")
@@ -152,7 +169,11 @@ def _finite(value: Any) -> Any:
 
 
 def _tensor(value: Any, dtype: torch.dtype) -> Tensor | None:
-    return None if value is None else torch.tensor(_number(value), dtype=dtype)
+    if value is None:
+        return None
+    tensor = torch.tensor(_number(value))
+    _require(dtype != torch.long or tensor.dtype == torch.long or not tensor.numel(), "node ids must be whole numbers")
+    return tensor.to(dtype)
 
 
 def _number(value: Any) -> Any:

@@ -7,33 +7,17 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from .inputs import short
+
 Groups = Sequence[Iterable[int]] | Tensor
 """Lists of node ids, a mask ``[K, N]`` (bool, or shares in 0..1), or a mask ``[K, N, F]`` of single features."""
-
-
-def check_features(x: Any) -> Tensor:
-    """The node features, or a clear error."""
-    if not isinstance(x, Tensor):
-        raise TypeError(
-            f"the model's first argument must be the node features, a float tensor (got {type(x).__name__})"
-        )
-    if not x.is_floating_point():
-        raise TypeError(
-            f"node features must be floating point to be split into portions (got {x.dtype}); convert them: x.float()"
-        )
-    if x.dim() == 0:
-        raise ValueError("node features must have a row per node (got a single number)")
-    if not bool(x.isfinite().all()):
-        bad = (~x.isfinite()).reshape(x.shape[0], -1).any(1).nonzero().flatten().tolist()
-        raise ValueError(f"node features must be finite (got NaN or infinity at nodes {_short(bad)}); clean them first")
-    return x
 
 
 def shares(groups: Groups, x: Tensor) -> Tensor:
     """The share of each feature that belongs to each group, ``[K, N]`` or ``[K, *x.shape]``, in x's dtype."""
     if isinstance(groups, Tensor):
         return _mask(groups, x)
-    if isinstance(groups, str | bytes) or not isinstance(groups, Iterable):
+    if isinstance(groups, str | bytes | dict) or not isinstance(groups, Iterable):
         raise TypeError(f"groups must be lists of node ids or a mask [K, N] (got {type(groups).__name__})")
     ids = [_ids(group, number, x.shape[0]) for number, group in enumerate(groups)]
     if not ids:
@@ -57,14 +41,14 @@ def _ids(group: Any, number: int, num_nodes: int) -> list[int]:
     group = [item.item() if hasattr(item, "item") else item for item in group]
     if any(isinstance(item, bool) or not isinstance(item, int) for item in group):
         raise TypeError(
-            f"group {number} must hold whole node ids (got {_short(group)}); give truth values as a mask [K, N]"
+            f"group {number} must hold whole node ids (got {short(group)}); give truth values as a mask [K, N]"
         )
     outside = [item for item in group if not 0 <= item < num_nodes]
     if outside:
-        raise ValueError(f"group {number} names nodes {_short(outside)}, but ids go from 0 to {num_nodes - 1}")
+        raise ValueError(f"group {number} names nodes {short(outside)}, but ids go from 0 to {num_nodes - 1}")
     if len(set(group)) != len(group):
         twice = sorted({item for item in group if group.count(item) > 1})
-        raise ValueError(f"group {number} names nodes {_short(twice)} more than once; a node is in a group or not")
+        raise ValueError(f"group {number} names nodes {short(twice)} more than once; a node is in a group or not")
     return group
 
 
@@ -72,7 +56,7 @@ def _mask(mask: Tensor, x: Tensor) -> Tensor:
     expected = f"[K, {x.shape[0]}] or [K, {', '.join(map(str, x.shape))}]"
     if mask.dtype != torch.bool and not mask.is_floating_point():
         raise TypeError(
-            f"a mask of groups must be bool or float (got {mask.dtype}); give node ids as a list of lists, or mask.bool()"
+            f"a mask of groups must be bool or float (got {mask.dtype}); node ids go into lists of lists, or use mask.bool()"
         )
     if mask.shape[1:] not in (x.shape[:1], x.shape):
         raise ValueError(f"a mask of groups must have the shape {expected} (got {list(mask.shape)})")
@@ -92,7 +76,3 @@ def split(x: Tensor, share: Tensor) -> Tensor:
     """X^γ = diag(m) X for all groups at once, ``[K, *x.shape]``."""
     share = share.reshape(*share.shape, *[1] * (x.dim() + 1 - share.dim()))
     return (x.unsqueeze(1) * share.movedim(0, 1)).movedim(1, 0)
-
-
-def _short(items: list[Any]) -> str:
-    return str(items) if len(items) <= 8 else f"{items[:8]} and {len(items) - 8} more".replace("]", ", …]", 1)

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.utils._pytree import tree_iter
+from torch.utils._pytree import tree_iter, tree_map_only
 from torch_geometric.data.data import BaseData
 
 
@@ -26,10 +26,15 @@ class ModelCall:
         return first.x if isinstance(first, BaseData) else first
 
     def run(self, model: Any, x: Any) -> Any:
-        """Call the model with other features in the place of the node features."""
+        """Call the model with other features in the place of the node features.
+
+        It gets copies of all other tensors: a model may write into its arguments.
+        """
+        kwargs = tree_map_only(Tensor, Tensor.clone, {k: v for k, v in self.kwargs.items() if v is not self.x})
         if not self.args:
-            return model(**{**self.kwargs, "x": x})
-        return model(_put(self.args[0], x), *self.args[1:], **self.kwargs)
+            return model(**kwargs, x=x)
+        rest = tree_map_only(Tensor, Tensor.clone, self.args[1:])
+        return model(_put(self.args[0], x), *rest, **kwargs)
 
     def tensors(self) -> list[Tensor]:
         """All tensors among the arguments."""
@@ -41,6 +46,8 @@ def _put(first: Any, x: Any) -> Any:
     if not isinstance(first, BaseData):
         return x
     data = copy.copy(first)
+    data.x = None  # not to be copied
+    data = data.clone()
     data.x = x
     return data
 
@@ -91,6 +98,31 @@ def _from_data(data: Any, parameter: inspect.Parameter) -> Any:
     )
 
 
+def prepare(model: Any, call: ModelCall) -> None:
+    """Everything that can be found wrong before any work: devices, features, the model's mode."""
+    check_devices(model, call)
+    check_features(call.x)
+    check_mode(model)
+
+
+def check_features(x: Any) -> Tensor:
+    """The node features, or a clear error."""
+    if not isinstance(x, Tensor):
+        raise TypeError(
+            f"the model's first argument must be the node features, a float tensor (got {type(x).__name__})"
+        )
+    if not x.is_floating_point():
+        raise TypeError(
+            f"node features must be floating point to be split into portions (got {x.dtype}); convert them: x.float()"
+        )
+    if x.dim() == 0:
+        raise ValueError("node features must have a row per node (got a single number)")
+    if not bool(x.isfinite().all()):
+        bad = (~x.isfinite()).reshape(x.shape[0], -1).any(1).nonzero().flatten().tolist()
+        raise ValueError(f"node features must be finite (got NaN or infinity at nodes {short(bad)}); clean them first")
+    return x
+
+
 def check_devices(model: Any, call: ModelCall) -> None:
     """All tensors in one place, or a clear error before any work."""
     places = {str(t.device) for t in call.tensors()}
@@ -110,3 +142,8 @@ def check_mode(model: Any) -> None:
         raise ValueError(
             f"the model is in training mode and drops entries at random (in {active[:3]}); call model.eval() first"
         )
+
+
+def short(items: list[Any]) -> str:
+    """A list for an error message, not all of it if it is long."""
+    return str(items) if len(items) <= 8 else f"{items[:8]} and {len(items) - 8} more".replace("]", ", …]", 1)

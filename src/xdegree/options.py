@@ -32,6 +32,15 @@ class Options:
             if given not in allowed:
                 raise ValueError(f"Options.{field.name} must be one of {allowed} (got {given!r})")
 
+    @classmethod
+    def of(cls, options: "Options | None") -> "Options":
+        """The given options, the paper's if there are none."""
+        if options is None:
+            return cls()
+        if not isinstance(options, cls):
+            raise TypeError(f"options must be xdegree.Options(…) (got {type(options).__name__})")
+        return options
+
     def to_dict(self) -> dict[str, Any]:
         """The fields as plain values, for files and tables."""
         return {field.name: getattr(self, field.name) for field in fields(self)}

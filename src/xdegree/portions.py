@@ -6,6 +6,13 @@ import torch
 from torch import Tensor
 
 
+class LostPortionsError(RuntimeError):
+    """A portion would be lost: it leaves tensors, or enters memory that cannot carry it."""
+
+
+_LEAVES = "the model calls .{}() on a tensor that carries portions; its contribution would be lost. Keep it a tensor"
+
+
 class Alias:
     """What a tensor and its views have in common.
 
@@ -71,7 +78,18 @@ class Portions(Tensor):
         """What is left of the total, ``[K, *shape]``."""
         return self.total - self.target
 
-    def __repr__(self, *, tensor_contents: Any = None) -> str:
+    def numpy(self, *, force: bool = False) -> Any:  # noqa: ARG002
+        """Refused: a portion must not leave tensors."""
+        raise LostPortionsError(_LEAVES.format("numpy"))
+
+    def tolist(self) -> Any:
+        """Refused: a portion must not leave tensors."""
+        raise LostPortionsError(_LEAVES.format("tolist"))
+
+    def __array__(self, *_args: Any, **_kwargs: Any) -> Any:
+        raise LostPortionsError(_LEAVES.format("__array__"))
+
+    def __repr__(self, **_contents: Any) -> str:
         return f"Portions({tuple(self.shape)}, groups={self.groups}, dtype={self.dtype})"
 
     __torch_function__ = torch._C._disabled_torch_function_impl  # type: ignore[assignment]

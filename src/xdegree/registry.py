@@ -146,12 +146,12 @@ class MissingRuleError(NotImplementedError):
     def __init__(self, missing: Iterable[Missing]) -> None:
         self.missing = tuple(dict.fromkeys(missing))
         lines = [f"  {missing}" for missing in self.missing]
-        name = self.missing[0].op.removeprefix("aten.").split(".")[0] if self.missing else "name"
+        namespace, name = self.missing[0].op.split(".")[:2] if self.missing else ("aten", "name")
         super().__init__(
             f"no rule for {len(self.missing)} operation(s) that portions pass through:\n"
             + "\n".join(lines)
             + "\nAdd a rule, for example:\n"
-            f"  @xdegree.rule(torch.ops.aten.{name})\n"
+            f"  @xdegree.rule(torch.ops.{namespace}.{name})\n"
             f"  def {name}(call, x, *args):\n"
             "      return ...  # the target of the output, [K, *output]; x.total, x.target, x.background are given\n"
             "or replace the operation in the model. xdegree.check(model, ...) lists all operations."

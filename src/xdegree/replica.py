@@ -4,14 +4,16 @@ Hooks, caches (``GCNConv(cached=True)``) and attributes that a forward pass sets
 model comes back untouched whatever happens, also when two threads explain it at once.
 """
 
+from collections import deque
 from collections.abc import Callable
 from types import MethodType
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
-from .engine import Run
+from .engine import Run, random_state_kept
+from .inputs import ModelCall
 from .registry import module_rule
 
 
@@ -41,6 +43,12 @@ def replicate(
     return copies[id(model)]
 
 
+def run_plain(model: Any, call: ModelCall, x: Tensor) -> Any:
+    """The model's own output, without leaving a trace."""
+    with torch.no_grad(), random_state_kept():
+        return call.run(replicate(model), x.clone())
+
+
 def _reattach(value: Any, copies: dict[int, nn.Module]) -> Any:
     """The value with modules and bound methods of modules replaced by those of the replica."""
     if isinstance(value, nn.Module):
@@ -49,6 +57,8 @@ def _reattach(value: Any, copies: dict[int, nn.Module]) -> Any:
         return MethodType(value.__func__, copies[id(value.__self__)])
     if type(value) in (list, tuple):
         return type(value)(_reattach(item, copies) for item in value)
+    if isinstance(value, set | deque):
+        return value.copy()
     if isinstance(value, dict):
         copy = value.copy()  # keeps the subclass, as of the hooks' OrderedDict
         copy.update({key: _reattach(item, copies) for key, item in value.items()})

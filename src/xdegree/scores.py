@@ -8,10 +8,10 @@ import torch
 from torch import Tensor
 
 from .computation_graph import Workplace, find_edge_index, trace, workplace
-from .decompose import Decomposition, decompose
+from .decompose import Decomposition, decompose, whole_survey
 from .explanation import Explanation
-from .groups import Groups, check_features
-from .inputs import ModelCall, check_devices, check_mode, model_call
+from .groups import Groups
+from .inputs import ModelCall, model_call, prepare
 from .memory import Memory
 from .options import Options
 from .outputs import as_table, as_tables, check_index, check_target
@@ -60,17 +60,17 @@ def explain(
     _one_of("reading", reading, get_args(Reading))
     _one_of("edges", edges, (None, *get_args(Edges)))
     call = model_call(model, args, {**kwargs, **(model_kwargs or {})})
-    check_features(call.x)
-    check_devices(model, call)
-    check_mode(model)
+    options = Options.of(options)
+    prepare(model, call)
     seen = trace(model, call)
     table = as_table(seen.output, call)
     index = check_index(index, table, call)
     target = check_target(target, table[index])
     work = workplace(model, call, seen, torch.tensor([index]))
-    reader = Reader(reading, work.rows, torch.tensor([target]), layer or seen.output_layer, options or Options())
+    reader = Reader(reading, work.rows, torch.tensor([target]), layer or seen.output_layer, options)
     edge_index = find_edge_index(call)
-    node_scores, edge_scores = score_objects(model, work, reader, memory, edges, edge_index)
+    with whole_survey(model, call):
+        node_scores, edge_scores = score_objects(model, work, reader, memory, edges, edge_index)
     return Explanation(
         node_scores=node_scores,
         prediction=table[index].clone(),
@@ -81,7 +81,7 @@ def explain(
         edge_scores=edge_scores,
         reading=reading,
         edges=edges,
-        options=options or Options(),
+        options=options,
     )
 
 

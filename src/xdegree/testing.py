@@ -20,7 +20,7 @@ from .decompose import decompose
 from .inputs import ModelCall, model_call
 from .options import Options
 from .outputs import as_table, as_tables
-from .replica import replicate
+from .replica import run_plain
 
 TOLERANCE = 1e-9
 
@@ -49,8 +49,7 @@ class Case:
 
     def plain(self, x: Tensor) -> list[Tensor]:
         """What the model itself gives."""
-        with torch.no_grad():
-            leaves = tree_flatten(self.call.run(replicate(self.model), x))[0]
+        leaves = tree_flatten(run_plain(self.model, self.call, x))[0]
         return [leaf for leaf in leaves if isinstance(leaf, Tensor) and leaf.is_floating_point()]
 
     def groups(self, count: int = 5) -> Tensor:
@@ -190,7 +189,7 @@ def check_laws(
     call = model_call(model, args, kwargs)
     if call.x.dtype != torch.float64:
         raise TypeError(f"laws claim equality, so they are checked in float64 (got features of {call.x.dtype})")
-    case = Case(model, call, options or Options(), seed)
+    case = Case(model, call, Options.of(options), seed)
     for name in laws:
         if name not in LAWS:
             raise ValueError(f"there is no law {name!r}; the laws are {sorted(LAWS)}")

@@ -94,8 +94,8 @@ def to_copy(call: Call, x: Portions, **kwargs: Any) -> Tensor:
     """Another floating dtype or device; integers cannot carry portions."""
     if not call.total.is_floating_point():
         raise NotImplementedError(
-            f"portions of shape {tuple(x.shape)} are turned into {call.total.dtype}, which cannot carry them. If the model"
-            " looks up embeddings by integer features, start the decomposition behind the embedding"
+            f"portions of shape {tuple(x.shape)} are turned into {call.total.dtype}, which cannot carry them. If the"
+            " model looks up embeddings by integer features, start the decomposition behind the embedding"
         )
     return x.target.to(dtype=call.total.dtype, device=call.total.device)
 
