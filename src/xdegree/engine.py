@@ -70,14 +70,9 @@ class Run(TorchDispatchMode):
     def active(self) -> Iterator[Self]:
         """Make this thread's operations go through the run; afterwards everything is as before."""
         # Fused kernels of transformers and recurrent layers hide their operations from the dispatcher.
-        with (
-            torch.no_grad(),
-            random_state_kept(),
-            _FUSED_KERNELS.off(),
-            intercepted(function_keys(), self.call_function),
-        ):
-            with self:
-                yield self
+        redirected = intercepted(function_keys(), self.call_function)
+        with torch.no_grad(), random_state_kept(), _FUSED_KERNELS.off(), redirected, self:
+            yield self
 
     def __torch_dispatch__(
         self, func: OpOverload, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None

@@ -56,7 +56,7 @@ def _mask(mask: Tensor, x: Tensor) -> Tensor:
     expected = f"[K, {x.shape[0]}] or [K, {', '.join(map(str, x.shape))}]"
     if mask.dtype != torch.bool and not mask.is_floating_point():
         raise TypeError(
-            f"a mask of groups must be bool or float (got {mask.dtype}); node ids go into lists of lists, or use mask.bool()"
+            f"a mask of groups must be bool or float (got {mask.dtype}); node ids go into lists, or use mask.bool()"
         )
     if mask.shape[1:] not in (x.shape[:1], x.shape):
         raise ValueError(f"a mask of groups must have the shape {expected} (got {list(mask.shape)})")

@@ -89,7 +89,7 @@ class Portions(Tensor):
     def __array__(self, *_args: Any, **_kwargs: Any) -> Any:
         raise LostPortionsError(_LEAVES.format("__array__"))
 
-    def __repr__(self, **_contents: Any) -> str:
+    def __repr__(self) -> str:  # type: ignore[override]
         return f"Portions({tuple(self.shape)}, groups={self.groups}, dtype={self.dtype})"
 
     __torch_function__ = torch._C._disabled_torch_function_impl  # type: ignore[assignment]
