@@ -1,4 +1,4 @@
-"""The model, its inputs and PyTorch's global switches are as before: after success, after an exception, among threads."""
+"""Model, inputs and global switches are as before: after success, after an exception, among threads."""
 
 import copy
 import threading
