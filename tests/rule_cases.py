@@ -211,7 +211,9 @@ def softmax_twin(groups: Tensor | None, dim: int) -> Twin:
     def twin(gamma: Tensor, beta: Tensor, _: Options) -> Tensor:
         x, out = gamma + beta, torch.zeros_like(gamma)
         for i, j in entries(x.shape):
-            rivals = x[i] if groups is None and dim == 1 else x[groups == groups[i], j] if groups is not None else x[:, j]
+            rivals = (
+                x[i] if groups is None and dim == 1 else x[groups == groups[i], j] if groups is not None else x[:, j]
+            )
             value = 1 / sum(math.exp(rival - x[i, j]) for rival in rivals.tolist())
             g, b = math.exp(abs(gamma[i, j])), math.exp(abs(beta[i, j]))
             out[i, j] = value * g / (g + b)
@@ -251,7 +253,9 @@ def batch_norm_twin(weight: Tensor, bias: Tensor) -> Twin:
 
 NORMALISATION = [
     case("batch_norm", "eval", lambda x: F.batch_norm(x, MEAN, VAR, SLOPES, B4), batch_norm_twin(SLOPES, B4)),
-    case("batch_norm", "not affine", lambda x: F.batch_norm(x, MEAN, VAR), batch_norm_twin(torch.ones(4), torch.zeros(4))),
+    case(
+        "batch_norm", "not affine", lambda x: F.batch_norm(x, MEAN, VAR), batch_norm_twin(torch.ones(4), torch.zeros(4))
+    ),
 ]
 
 
@@ -455,6 +459,11 @@ _SHAPES: dict[str, dict[str, Callable[[Tensor], Any]]] = {
         "gap": lambda x: written(x, lambda out, x: out.view(2, 3, 4).__setitem__(
             (torch.tensor([0, 1]), slice(None), torch.tensor([3, 0])), x[:2, :3])),
     },
+    "index_copy": {
+        "rows": lambda x: x.new_zeros(6, 4).index_copy_(0, torch.tensor([1, 4]), x[:2]),
+        "onto portions": lambda x: x.index_copy(1, torch.tensor([3]), x[:, :1]),
+    },
+    "embedding": {"a table of portions": lambda x: F.embedding(INDEX.view(2, 3), x)},
     "scatter": {
         "rows": lambda x: x.new_zeros(6, 4).scatter_(0, torch.arange(6).flip(0).view(6, 1).expand(6, 4), x),
         "number": lambda x: x.scatter(0, SCRAMBLED[:1], 0.0),
@@ -474,5 +483,156 @@ SHAPE = [
     for name, f in functions.items()
 ]
 
-RULE_CASES = [*LINEAR, *PRODUCT, *ACTIVATION, *ATTENTION, *NORMALISATION, *AGGREGATION, *SHAPE]
+VALUES = torch.randn(2, 3, 4, generator=generator, dtype=torch.float64)
+LOOK = torch.tensor([[True, False, True], [True, True, False], [True, True, True]])
+
+
+def attend(x: Tensor, key: Tensor | None = None, **kwargs: Any) -> Tensor:
+    return F.scaled_dot_product_attention(x[None], (x if key is None else key)[None], x[None], **kwargs)[0]
+
+
+def dot_product_twin(causal: bool = False, mask: Tensor | None = None, plain: bool = False) -> Twin:
+    """Q Kᵀ/√d of the targets, its softmax rule, times the values."""
+
+    def twin(gamma: Tensor, beta: Tensor, options: Options) -> Tensor:
+        q, x = gamma.view(2, 3, 4), (gamma + beta).view(2, 3, 4)
+        e_gamma = q @ (VALUES if plain else q).mT / 2
+        e_total = x @ (VALUES if plain else x).mT / 2
+        hidden = torch.zeros_like(e_total)
+        if causal or mask is not None:
+            hidden.masked_fill_(~(mask if mask is not None else torch.ones(3, 3, dtype=torch.bool).tril()), -math.inf)
+        attention = torch.softmax(e_total + hidden, -1)
+        share = e_gamma.abs().exp() / (e_gamma.abs().exp() + (e_total - e_gamma).abs().exp())
+        return (attention * share) @ q
+
+    return twin
+
+
+ATTENTION += [
+    case("dot_product_attention", "of itself", lambda x: attend(x.view(2, 3, 4)), dot_product_twin(), laws=NO_EVERYTHING),
+    case("dot_product_attention", "causal", lambda x: attend(x.view(2, 3, 4), is_causal=True), dot_product_twin(True),
+         laws=NO_EVERYTHING),
+    case("dot_product_attention", "mask", lambda x: attend(x.view(2, 3, 4), attn_mask=LOOK), dot_product_twin(mask=LOOK),
+         laws=NO_EVERYTHING),
+    case("dot_product_attention", "plain keys", lambda x: attend(x.view(2, 3, 4), VALUES), dot_product_twin(plain=True),
+         laws=NO_EVERYTHING),
+]  # fmt: skip
+
+
+def normalised_twin(
+    dims: tuple[int, ...], shape: tuple[int, ...], weight: Tensor, bias: Tensor, eps: float = 1e-5
+) -> Twin:
+    """(γ − mean γ)·w / σ(x), and the offset as a bias."""
+
+    def twin(gamma: Tensor, beta: Tensor, options: Options) -> Tensor:
+        g, b = gamma.reshape(shape), beta.reshape(shape)
+        sigma = ((g + b).var(dims, correction=0, keepdim=True) + eps).sqrt()
+        g, b = ((p - p.mean(dims, keepdim=True)) / sigma * weight for p in (g, b))
+        return with_bias(g, b, bias, options)
+
+    return twin
+
+
+def rms_twin(gamma: Tensor, beta: Tensor, _: Options) -> Tensor:
+    x, out = gamma + beta, torch.zeros_like(gamma)
+    for i, j in entries(x.shape):
+        out[i, j] = gamma[i, j] / math.sqrt((x[i] ** 2).mean() + 1e-6) * SLOPES[j]
+    return out
+
+
+ONE, ZERO = torch.ones(1).double(), torch.zeros(1).double()
+NORMALISATION += [
+    case("layer_norm", "affine", lambda x: F.layer_norm(x, (4,), SLOPES, B4), normalised_twin((1,), (6, 4), SLOPES, B4)),
+    case("layer_norm", "not affine", lambda x: F.layer_norm(x, (6, 4)), normalised_twin((0, 1), (6, 4), ONE, ZERO)),
+    case("group_norm", "affine", lambda x: F.group_norm(x, 2, SLOPES, B4),
+         lambda g, b, o: normalised_twin((2,), (6, 2, 2), SLOPES.view(2, 2), B4.view(2, 2))(g, b, o).view(6, 4)),
+    case("batch_norm", "of the batch", lambda x: F.batch_norm(x, None, None, SLOPES, B4, training=True),
+         normalised_twin((0,), (6, 4), SLOPES, B4)),
+    case("batch_norm", "instance norm", lambda x: F.instance_norm(x.t().unsqueeze(0)),
+         lambda g, b, o: normalised_twin((0,), (6, 4), ONE, ZERO)(g, b, o).t().unsqueeze(0)),
+    case("rms_norm", "weight", lambda x: F.rms_norm(x, (4,), SLOPES, 1e-6), rms_twin),
+]  # fmt: skip
+
+PRODUCT += [
+    case("cross", "of two portions", lambda x: torch.linalg.cross(x[:, :3], x[:, 1:]),
+         linear(lambda g: torch.linalg.cross(g[:, :3], g[:, 1:]))),
+    case("cross", "with a constant", lambda x: torch.linalg.cross(X2[:, :3], x[:, 1:]),
+         linear(lambda g: torch.linalg.cross(X2[:, :3], g[:, 1:]))),
+    case("lerp", "plain weight", lambda x: torch.lerp(x, x.flip(0), 0.3), linear(lambda g: 0.7 * g + 0.3 * g.flip(0))),
+    case("lerp", "weight of portions", lambda x: torch.lerp(x, x.flip(0), x[0].expand(6, 4)),
+         linear(lambda g: g + g[0] * (g.flip(0) - g))),
+    case("glu", "gate", F.glu, lambda g, b, o: g[:, :2] * telescoped(torch.sigmoid)(g[:, 2:], b[:, 2:], o)),
+]  # fmt: skip
+
+
+def along(f: Callable[[Tensor], Tensor], at_zero: float = 0.0) -> Twin:
+    """A function of many entries in the order of the telescoping sum."""
+
+    def twin(gamma: Tensor, beta: Tensor, options: Options) -> Tensor:
+        first, last = f(gamma) - at_zero, f(gamma + beta) - f(beta)
+        target = {"target-first": first, "target-last": last, "both-orders": (first + last) / 2}[options.activation]
+        return with_bias(
+            target, f(gamma + beta) - at_zero - target, torch.tensor(at_zero, dtype=torch.float64), options
+        )
+
+    return twin
+
+
+def ranked_twin(choose: Callable[[Tensor], Tensor]) -> Twin:
+    """Both portions where the order of the totals put them."""
+    return lambda g, b, o: g.gather(0, choose(g + b))
+
+
+def _variance(x: Tensor) -> Tensor:
+    return ((x - x.mean(1, keepdim=True)) ** 2).sum(1).div(3)
+
+
+STATISTICS = [
+    case("statistic", "norm", lambda x: x.norm(dim=-1, keepdim=True), along(lambda t: (t**2).sum(1, keepdim=True).sqrt())),
+    case("statistic", "norm of all", torch.linalg.vector_norm, along(lambda t: (t**2).sum().sqrt())),
+    case("statistic", "norm 1", lambda x: x.norm(p=1, dim=0), along(lambda t: t.abs().sum(0))),
+    case("statistic", "std", lambda x: x.std(1), along(lambda t: _variance(t).sqrt())),
+    case("statistic", "var", lambda x: x.var(1), along(_variance)),
+    case("statistic", "logsumexp", lambda x: x.logsumexp(1), along(lambda t: t.exp().sum(1).log(), math.log(4))),
+    case("statistic", "prod", lambda x: x.prod(1), along(lambda t: t[:, 0] * t[:, 1] * t[:, 2] * t[:, 3])),
+    case("product", "prod of all", lambda x: x[:2].prod(),
+         lambda g, b, o: torch.tensor(math.prod(g[:2].flatten().tolist())).double()),
+    case("var_mean", "variance", lambda x: torch.var_mean(x, 1)[0], along(_variance)),
+    case("var_mean", "mean", lambda x: torch.var_mean(x, 1)[1], linear(lambda g: g.sum(1) / 4)),
+    case("distance", "cdist", lambda x: torch.cdist(x, x[:2]),
+         along(lambda t: ((t[:, None] - t[None, :2]) ** 2).sum(-1).sqrt())),
+    case("distance", "atan2", lambda x: torch.atan2(x[:, 0], x[:, 1]), along(lambda t: torch.atan2(t[:, 0] + 0.0, t[:, 1] + 0.0))),
+    case("distance", "hypot", lambda x: torch.hypot(x[:, 0], x[:, 1]), along(lambda t: (t[:, 0]**2 + t[:, 1]**2).sqrt())),
+    case("distance", "remainder", lambda x: x % 0.7, along(lambda t: t - 0.7 * (t / 0.7).floor())),
+    case("distance", "fmod", lambda x: x.fmod(0.7), along(lambda t: t - 0.7 * (t / 0.7).trunc())),
+    case("ranked", "sort", lambda x: x.sort(0).values, ranked_twin(lambda x: x.argsort(0))),
+    case("ranked", "topk", lambda x: x.topk(2, 0).values, ranked_twin(lambda x: x.argsort(0, descending=True)[:2])),
+    case("ranked", "median", lambda x: x[:, [0, 2]].median(0).values,
+         lambda g, b, o: ranked_twin(lambda x: x.argsort(0)[2:3])(g[:, [0, 2]], b[:, [0, 2]], o)[0]),
+    case("ranked", "kthvalue", lambda x: x[:, [0, 2]].kthvalue(2, 0, keepdim=True).values,
+         lambda g, b, o: ranked_twin(lambda x: x.argsort(0)[1:2])(g[:, [0, 2]], b[:, [0, 2]], o)),
+]  # fmt: skip
+
+
+def product_twin(size: int, onto: bool) -> Twin:
+    """The product of the targets of all rows that come together; a place that no row reaches is background."""
+
+    def twin(gamma: Tensor, beta: Tensor, _: Options) -> Tensor:
+        out = torch.zeros(size, gamma.shape[1], dtype=gamma.dtype)
+        for place, column in entries(out.shape):
+            factors = [gamma[row, column].item() for row in range(len(gamma)) if ROWS[row, column] == place]
+            factors += [gamma[place, column].item()] if onto else []
+            out[place, column] = math.prod(factors) if factors else 0.0
+        return out
+
+    return twin
+
+
+AGGREGATION += [
+    case("scatter_reduce", "prod", lambda x: x.new_ones(5, 4).scatter_reduce(0, ROWS, x, "prod"), product_twin(5, False),
+         laws=NO_EVERYTHING),
+    case("scatter_reduce", "prod onto portions", lambda x: x.scatter_reduce(0, ROWS, x, "prod"), product_twin(6, True)),
+]  # fmt: skip
+
+RULE_CASES = [*LINEAR, *PRODUCT, *ACTIVATION, *ATTENTION, *NORMALISATION, *AGGREGATION, *STATISTICS, *SHAPE]
 WITHOUT_TWIN = {"item"}  # refuses, see test_errors.py

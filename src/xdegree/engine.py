@@ -22,7 +22,6 @@ from .intercept import intercepted
 from .options import Options
 from .portions import Alias, LostPortionsError, Portions, carries, total_of, zeros
 from .registry import (
-    COPIES,
     FACTORIES,
     RULES,
     Call,
@@ -80,7 +79,7 @@ class Run(TorchDispatchMode):
         kwargs = kwargs or {}
         if self._inside_rule:
             return func(*args, **kwargs)
-        if torch.Tag.nondeterministic_seeded in func.tags:
+        if torch.Tag.nondeterministic_seeded in func.tags and operation_rule(func) is None:
             self._refuse_dropout(func, args)
         tensors = [x for x in tree_iter((args, kwargs)) if isinstance(x, Tensor)]
         buffers = [x for x in tensors if isinstance(x, Portions)]
@@ -102,11 +101,14 @@ class Run(TorchDispatchMode):
         return self._adopt(func, out)
 
     def _adopt(self, func: OpOverload, out: Any) -> Any:
-        """Freshly made memory becomes a buffer, which may carry portions later."""
-        packet = func.overloadpacket
-        if (packet in FACTORIES or packet in COPIES) and isinstance(out, Tensor) and out.is_floating_point():
-            return Portions(out, None, self.groups)
-        return out
+        """Freshly made memory becomes a buffer: the model may write portions into it later.
+
+        Not only ``zeros`` and the like make buffers. An LSTM adds portions in place to what it computed from its
+        initial state, which carries none.
+        """
+        if _is_view(func) or func._schema.is_mutable:
+            return out
+        return tree_map(lambda x: Portions(x, None, self.groups) if _is_buffer(x) else x, out)
 
     def _view(self, func: OpOverload, out: Any, args: Any, kwargs: Any) -> Any:
         base: Portions = args[0]
@@ -248,6 +250,10 @@ def _share_memory(view: Any, base: Tensor) -> bool:
 
 def _is_float(x: Any) -> bool:
     return isinstance(x, Tensor) and x.is_floating_point()
+
+
+def _is_buffer(x: Any) -> bool:
+    return _is_float(x) and not isinstance(x, Portions) and x.layout == torch.strided
 
 
 def _is_view(func: OpOverload) -> bool:

@@ -135,13 +135,20 @@ def check_devices(model: Any, call: ModelCall) -> None:
 
 
 def check_mode(model: Any) -> None:
-    """Refuse a model that drops entries at random."""
+    """Refuse a model that computes something else in training than it does when it predicts."""
     modules = model.named_modules() if isinstance(model, nn.Module) else []
-    active = [name for name, m in modules if m.training and isinstance(m, nn.modules.dropout._DropoutNd) and m.p > 0]
+    active = [name for name, module in modules if module.training and _trains(module)]
     if active:
         raise ValueError(
-            f"the model is in training mode and drops entries at random (in {active[:3]}); call model.eval() first"
+            "the model is in training mode, where it drops entries at random or normalises by the batch"
+            f" (in {short(active)}); call model.eval() first"
         )
+
+
+def _trains(module: nn.Module) -> bool:
+    if isinstance(module, nn.modules.dropout._DropoutNd):
+        return module.p > 0
+    return isinstance(module, nn.modules.batchnorm._BatchNorm) and bool(module.track_running_stats)
 
 
 def short(items: list[Any]) -> str:

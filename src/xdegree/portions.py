@@ -10,9 +10,6 @@ class LostPortionsError(RuntimeError):
     """A portion would be lost: it leaves tensors, or enters memory that cannot carry it."""
 
 
-_LEAVES = "the model calls .{}() on a tensor that carries portions; its contribution would be lost. Keep it a tensor"
-
-
 class Alias:
     """What a tensor and its views have in common.
 
@@ -79,15 +76,24 @@ class Portions(Tensor):
         return self.total - self.target
 
     def numpy(self, *, force: bool = False) -> Any:  # noqa: ARG002
-        """Refused: a portion must not leave tensors."""
-        raise LostPortionsError(_LEAVES.format("numpy"))
+        """Of a buffer only: a portion must not leave tensors."""
+        return self._plain("numpy").numpy()
 
     def tolist(self) -> Any:
-        """Refused: a portion must not leave tensors."""
-        raise LostPortionsError(_LEAVES.format("tolist"))
+        """Of a buffer only: a portion must not leave tensors."""
+        return self._plain("tolist").tolist()
 
-    def __array__(self, *_args: Any, **_kwargs: Any) -> Any:
-        raise LostPortionsError(_LEAVES.format("__array__"))
+    def __array__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._plain("__array__").__array__(*args, **kwargs)
+
+    def _plain(self, method: str) -> Tensor:
+        """The tensor that a buffer still is; portions must not leave tensors."""
+        if self.alias.touched:
+            raise LostPortionsError(
+                f"the model calls .{method}() on a tensor that carries portions; its contribution would be lost."
+                " Keep it a tensor"
+            )
+        return self.total
 
     def __repr__(self) -> str:  # type: ignore[override]
         return f"Portions({tuple(self.shape)}, groups={self.groups}, dtype={self.dtype})"

@@ -111,18 +111,14 @@ CARRY_NOTHING = frozenset(
     }
 )
 
-# Operations that make a new tensor: buffers that portions may be written into later.
+# Operations that only take a shape from their argument.
 FACTORIES = frozenset(
     {
-        *(aten.empty, aten.zeros, aten.ones, aten.full, aten.empty_strided, aten.empty_permuted),
         *(aten.empty_like, aten.zeros_like, aten.ones_like, aten.full_like),
         *(aten.new_empty, aten.new_zeros, aten.new_ones, aten.new_full, aten.new_empty_strided),
         *(aten.rand_like, aten.randn_like),
     }
 )
-
-# Operations without portions whose result is new memory all the same.
-COPIES = frozenset({aten.clone, aten.repeat, aten._to_copy})
 
 
 @dataclass(frozen=True)

@@ -29,9 +29,7 @@ def replicate(
         return model
     copies: dict[int, nn.Module] = {}
     for module in model.modules():
-        copies[id(module)] = (
-            module if isinstance(module, torch.jit.ScriptModule) else module.__class__.__new__(module.__class__)
-        )
+        copies[id(module)] = module if isinstance(module, torch.jit.ScriptModule) else object.__new__(module.__class__)
     for path, module in model.named_modules():
         copy = copies[id(module)]
         if copy is module:

@@ -1,5 +1,5 @@
 """The rules, one file per family. Importing this package registers them all."""
 
-from . import activation, aggregation, attention, linear, normalisation, product, shape
+from . import activation, aggregation, attention, linear, normalisation, product, shape, statistics
 
-__all__ = ["activation", "aggregation", "attention", "linear", "normalisation", "product", "shape"]
+__all__ = ["activation", "aggregation", "attention", "linear", "normalisation", "product", "shape", "statistics"]

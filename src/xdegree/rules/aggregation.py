@@ -7,7 +7,7 @@ from torch import Tensor
 
 from ..portions import Portions, carries, rows, target_of, total_of, unrows
 from ..registry import Call, aten, rule
-from .common import targets
+from .common import shift, targets
 
 ROUNDING = 32
 """How many units in the last place count as a tie: equal atoms differ by rounding only."""
@@ -69,14 +69,23 @@ def scatter_reduce(
     size, total = x.shape[dim], total_of(src)[tuple(slice(n) for n in index.shape)]
     if reduce in ("amax", "amin"):
         return _scatter_winners(call, x, dim, index, total, target, include_self)
-    if reduce not in ("sum", "mean"):
-        raise NotImplementedError(f"scatter_reduce with reduce={reduce!r} of portions has no rule")
+    if reduce == "prod":
+        return _scatter_product(call, x, dim, index, target, include_self)
     summed = scatter_sum(target, dim, index, size)
     count = torch.zeros_like(call.total).scatter_add_(dim, index, torch.ones_like(total))
     kept = torch.ones_like(count) if include_self else (count == 0).to(count.dtype)
     if carries(x):
         summed = summed + target_of(x, call.groups) * kept
     return summed if reduce == "sum" else summed / (count + kept).clamp(min=1)
+
+
+def _scatter_product(call: Call, x: Tensor, dim: int, index: Tensor, target: Tensor, include_self: bool) -> Tensor:
+    """A product of portions is the product of their targets; plain old values scale it, alone they are background."""
+    members = torch.zeros_like(call.total).scatter_add_(dim, index, torch.ones(index.shape).to(call.total))
+    start = target_of(x, call.groups) if carries(x) else total_of(x).expand(call.groups, *x.shape)
+    place = index.expand(call.groups, *index.shape)
+    product = start.clone().scatter_reduce_(shift(dim), place, target, "prod", include_self=include_self)
+    return product if carries(x) else product * (members > 0)
 
 
 def _scatter_winners(

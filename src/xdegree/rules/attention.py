@@ -1,14 +1,16 @@
 """Softmax, as the attention of a GAT and as the probabilities of an output."""
 
+import math
 from typing import Any
 
 import torch
 import torch_geometric.utils
 from torch import Tensor
 
-from ..portions import Portions
+from ..portions import Portions, carries, total_of
 from ..registry import Call, aten, rule
 from .common import share_constant
+from .linear import matrix_product
 
 
 @rule(torch_geometric.utils.softmax, aten._softmax, aten._safe_softmax)
@@ -20,6 +22,62 @@ def softmax(call: Call, src: Portions, *args: Any, **kwargs: Any) -> Tensor:
     it is the share of a group about which nothing arrived.
     """
     return call.total * torch.sigmoid(src.target.abs().sub_(src.background.abs_()))
+
+
+@rule(aten._scaled_dot_product_flash_attention_for_cpu, aten._scaled_dot_product_attention_math)
+def dot_product_attention(
+    call: Call,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    *args: Any,
+    attn_mask: Tensor | None = None,
+    scale: float | None = None,
+    **kwargs: Any,
+) -> tuple[Tensor | None, ...]:
+    """softmax(Q Kᵀ / √d) V, step by step: product, softmax of the total (eq. softmax), attention × value."""
+    dropout, causal = _bound(args, kwargs)
+    if dropout > 0:
+        raise NotImplementedError("attention with dropout has no rule; call model.eval() first")
+    factor = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
+    logits = _product(call, query, _transposed(key))
+    total = logits.total * factor
+    mask = _mask(total, total_of(attn_mask), causal)
+    attention = torch.softmax(total + mask, -1)
+    gamma = logits.target * factor
+    share = torch.sigmoid(gamma.abs() - (total - gamma).abs())
+    out = _product(call, Portions(attention, attention * share) if logits.alias.touched else attention, value)
+    return out.target, *[None] * (len(call.total) - 1)
+
+
+def _bound(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[float, bool]:
+    """The dropout and whether attention looks backwards only; the rest of the two signatures does not matter."""
+    numbers = [a for a in args if isinstance(a, float)]
+    flags = [a for a in args if isinstance(a, bool)]
+    dropout = kwargs.get("dropout_p", numbers[0] if numbers else 0.0)
+    return dropout, kwargs.get("is_causal", flags[0] if flags else False)
+
+
+def _mask(total: Tensor, given: Tensor | None, causal: bool) -> Tensor:
+    """What is added to the logits: 0 where attention may look, −∞ where it may not, or the given bias."""
+    mask = torch.zeros_like(total)
+    if causal:
+        mask = mask.masked_fill(~torch.ones_like(total, dtype=torch.bool).tril(), -torch.inf)
+    if given is None:
+        return mask
+    return mask.masked_fill(~given, -torch.inf) if given.dtype == torch.bool else mask + given
+
+
+def _transposed(x: Tensor) -> Tensor:
+    return Portions(x.total.mT, x.target.mT) if isinstance(x, Portions) and carries(x) else total_of(x).mT
+
+
+def _product(call: Call, a: Tensor, b: Tensor) -> Portions:
+    """The product of matrices of which one or both carry portions."""
+    total = torch.matmul(total_of(a), total_of(b))
+    if not carries(a) and not carries(b):
+        return Portions(total, None, call.groups)
+    return Portions(total, matrix_product(call, a, b))
 
 
 @rule(aten._log_softmax)

@@ -1,13 +1,14 @@
 """What several families of rules share: biases, telescoping sums, shares, lifting to the K dimension."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from enum import Enum
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from ..options import Options
-from ..portions import Portions, carries, rows, spread, target_of, total_of, unrows
+from ..portions import Portions, rows, spread, target_of, unrows
 from ..registry import Call
 
 
@@ -43,7 +44,7 @@ def telescope(call: Call, f: Callable[[Tensor], Tensor], x: Portions) -> Tensor:
         target = (call.total - f(x.background)).add_(at_zero)
     else:
         target = (f(x.target) + call.total - f(x.background)).add_(at_zero).div_(2)
-    if bool(at_zero == 0):
+    if not bool(at_zero.any()):
         return target
     return share_constant(target - at_zero, x, at_zero, call.options)
 
@@ -78,33 +79,73 @@ def targets(call: Call, *xs: Any) -> list[Tensor]:
     return [spread(target_of(x, call.groups), dim) for x in xs if isinstance(x, Tensor)]
 
 
-def by_group(call: Call, *args: Any, **kwargs: Any) -> Any:
-    """The operation on one group's targets after the other: right for every linear operation, and slow."""
-    outs = [
-        call.op(
-            *[_pick(a, k) for a in args],
-            **{name: _pick(a, k) for name, a in kwargs.items()},
-        )
-        for k in range(call.groups)
-    ]
-    if not outs:
-        return _no_groups(call.total)
-    if isinstance(outs[0], Tensor):
-        return torch.stack(outs)
-    return tuple(torch.stack(parts) if parts[0].is_floating_point() else None for parts in zip(*outs, strict=True))
+DIMENSIONS = frozenset({"dim", "dims", "dim0", "dim1", "dim2", "axis", "dimension"})
+DROPPED = frozenset({"memory_format", "layout", "pin_memory", "device"})
 
 
-def _pick(x: Any, k: int) -> Any:
-    if isinstance(x, list | tuple):
-        return type(x)(_pick(item, k) for item in x)
-    if carries(x):
-        return x.target[k]
-    if isinstance(x, Tensor) and x.is_floating_point():
-        return torch.zeros_like(total_of(x))
-    return total_of(x)
+def shift(dim: int) -> int:
+    """A dimension of the total as a dimension of the target."""
+    return dim + 1 if dim >= 0 else dim
 
 
-def _no_groups(total: Any) -> Any:
-    if isinstance(total, Tensor):
-        return total.new_zeros(0, *total.shape) if total.is_floating_point() else None
-    return tuple(_no_groups(part) for part in total)
+class Half(Enum):
+    """Which part of its operands an operation is asked about."""
+
+    target = "target"
+    background = "background"
+    zero = "zero"
+
+    def of(self, x: Portions) -> Tensor:
+        """This part of x, ``[K, *shape]``; of zeros one row will do."""
+        return torch.zeros_like(x.total).unsqueeze(0) if self is Half.zero else getattr(x, self.value)
+
+
+def lift(call: Call, args: tuple[Any, ...], kwargs: Mapping[str, Any], half: Half) -> Any:
+    """The operation on one half of its operands for all groups at once: its dimensions are moved by one."""
+    values: list[tuple[Any, Any]] = []
+    rank = next(x.dim() for x in args if isinstance(x, Tensor))
+    for argument, value in _bind(call.op, args, kwargs):
+        if isinstance(value, Portions):
+            values.append((argument, half.of(value)))
+        elif argument.name in DIMENSIONS:
+            values.append((argument, _lifted_dimensions(argument, value, rank)))
+        else:
+            values.append((argument, None if argument.name in DROPPED else value))
+    return call.op(
+        *[v for a, v in values if not a.kwarg_only], **{a.name: v for a, v in values if a.kwarg_only and v is not None}
+    )
+
+
+def _lifted_dimensions(argument: Any, value: Any, rank: int) -> Any:
+    if isinstance(value, int):
+        return shift(value)
+    if not value:  # of a reduction: all dimensions, but never the groups'
+        return list(range(1, rank + 1))
+    return [shift(d) for d in value]
+
+
+def _bind(op: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[tuple[Any, Any]]:
+    """Every argument of an operation's schema with its value, defaults included."""
+    bound = []
+    for position, argument in enumerate(op._schema.arguments):
+        given = args[position] if position < len(args) else kwargs.get(argument.name, argument.default_value)
+        bound.append((argument, given))
+    return bound
+
+
+def telescope_lifted(call: Call, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Tensor:
+    """The telescoping sum over an operation that mixes entries: a norm, a variance, a distance (eq. ReLU).
+
+    What it gives for zeros comes from neither portion and is a bias of what remains.
+    """
+    at_zero = lift(call, args, kwargs, Half.zero)
+    order = call.options.activation
+    target = torch.zeros_like(at_zero)
+    if order != "target-last":
+        target = target + lift(call, args, kwargs, Half.target) - at_zero
+    if order != "target-first":
+        target = target + call.total - lift(call, args, kwargs, Half.background)
+    target = target / 2 if order == "both-orders" else target
+    if bool((at_zero == 0).all()):
+        return target
+    return share_bias(target, call.total - at_zero[0], at_zero[0], call.options)

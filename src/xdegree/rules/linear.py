@@ -98,7 +98,7 @@ def convolution(call: Call, x: Tensor, weight: Tensor, bias: Tensor | None, *arg
         raise NotImplementedError("a convolution whose kernel carries portions has no rule")
     flat = x.target.flatten(0, 1) if x.dim() > weight.dim() - 1 else x.target
     linear = aten.convolution(flat, total_of(weight), None, *args)
-    target = linear.unflatten(0, (call.groups, -1)) if x.dim() > weight.dim() - 1 else linear
+    target = linear.reshape(call.groups, *call.total.shape) if x.dim() > weight.dim() - 1 else linear
     if bias is None:
         return target
     constant = total_of(bias).reshape(-1, *[1] * (weight.dim() - 2))

@@ -20,16 +20,74 @@ def batch_norm(
     var: Tensor | None,
     *args: Any,
 ) -> tuple[Tensor | None, ...]:
-    """Batch norm in eval mode is an affine map per channel; its offset is shared like a bias (eq. gcn_b)."""
-    training, eps = (args[0] if len(args) == 3 else False), args[-1]
-    if training or mean is None or var is None:
-        raise NotImplementedError(
-            "batch norm with the statistics of the batch has no rule; call model.eval(), with track_running_stats=True"
-        )
-    scale = torch.rsqrt(total_of(var) + eps)
-    scale = scale if weight is None else scale * total_of(weight)
-    offset = -total_of(mean) * scale
-    offset = offset if bias is None else offset + total_of(bias)
+    """Batch norm in eval mode is an affine map per channel; its offset is shared like a bias (eq. gcn_b).
+
+    With the statistics of the batch itself (InstanceNorm) the mean is part of the map and of both portions.
+    """
+    of_batch, eps = (args[0] if len(args) == 3 else False), args[-1]
     channel = (-1, *[1] * (x.dim() - 2))
-    scale, offset = scale.reshape(channel), offset.reshape(channel)
+    weight, bias = (None if p is None else total_of(p).reshape(channel) for p in (weight, bias))
+    if of_batch or mean is None or var is None:
+        dims = [d for d in range(x.dim()) if d != 1]
+        return _normalised(call, x, dims, weight, bias, eps), None, None
+    scale = torch.rsqrt(total_of(var) + eps).reshape(channel)
+    scale = scale if weight is None else scale * weight
+    offset = -total_of(mean).reshape(channel) * scale
+    offset = offset if bias is None else offset + bias
     return share_bias(x.target * scale, x.total * scale, offset, call.options), None, None
+
+
+def _normalised(
+    call: Call, x: Portions, dims: list[int], weight: Tensor | None, bias: Tensor | None, eps: float
+) -> Tensor:
+    """(x − mean) / σ · w + b: the mean is linear, so each portion's own; σ is the total's and scales both alike."""
+    scale = torch.rsqrt(x.total.var(dims, correction=0, keepdim=True) + eps)
+    scale = scale if weight is None else scale * weight
+    target = (x.target - x.target.mean([d + 1 for d in dims], keepdim=True)) * scale
+    if bias is None:
+        return target
+    return share_bias(target, (x.total - x.total.mean(dims, keepdim=True)) * scale, bias, call.options)
+
+
+@rule(aten.native_layer_norm)
+def layer_norm(
+    call: Call, x: Portions, shape: list[int], weight: Tensor | None, bias: Tensor | None, eps: float
+) -> tuple[Tensor | None, ...]:
+    """Layer norm: the mean of each portion, the deviation of the total, the offset a bias (eq. gcn_b)."""
+    dims = list(range(x.dim() - len(shape), x.dim()))
+    return _normalised(call, x, dims, total_of(weight), total_of(bias), eps), None, None
+
+
+@rule(aten.native_group_norm)
+def group_norm(
+    call: Call,
+    x: Portions,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    n: int,
+    c: int,
+    hw: int,
+    groups: int,
+    eps: float,
+) -> tuple[Tensor | None, ...]:
+    """Group norm: layer norm over groups of channels (eq. gcn_b)."""
+    folded = Portions(
+        x.total.reshape(n, groups, c // groups, -1), x.target.reshape(call.groups, n, groups, c // groups, -1)
+    )
+    channel = (1, groups, c // groups, 1)
+    weight, bias = (None if p is None else total_of(p).reshape(channel) for p in (weight, bias))
+    return _normalised(call, folded, [2, 3], weight, bias, eps).reshape(call.groups, *x.shape), None, None
+
+
+@rule(torch.nn.functional.rms_norm)
+def rms_norm(
+    call: Call, x: Portions, shape: list[int], weight: Tensor | None = None, eps: float | None = None
+) -> Tensor:
+    """x / rms(x) · w: the root mean square is the total's and scales both portions alike.
+
+    A rule of the function, because its operations multiply by 1/rms, which would be a product of two portions.
+    """
+    dims = list(range(x.dim() - len(shape), x.dim()))
+    eps = torch.finfo(x.dtype).eps if eps is None else eps
+    scale = torch.rsqrt(x.total.square().mean(dims, keepdim=True) + eps)
+    return x.target * (scale if weight is None else scale * total_of(weight))

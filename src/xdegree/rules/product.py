@@ -7,7 +7,7 @@ from torch import Tensor
 
 from ..portions import Portions, carries, spread, total_of
 from ..registry import Call, aten, rule
-from .common import finite, magnitude_share, targets
+from .common import finite, magnitude_share, shift, targets, telescope
 
 
 @rule(aten.mul)
@@ -35,6 +35,33 @@ def div(call: Call, a: Any, b: Any, *, rounding_mode: str | None = None) -> Tens
         return target / denominator
     quotient = target / denominator
     return torch.where(call.total.isfinite(), quotient, torch.zeros_like(quotient))
+
+
+@rule(aten.linalg_cross)
+def cross(call: Call, a: Tensor, b: Tensor, *, dim: int = -1) -> Tensor:
+    """The cross product, bilinear as a product is: target × target of two portions, else linear."""
+    left, right = (
+        spread(x.target if carries(x) else total_of(x).unsqueeze(0), call.total.dim())  # type: ignore[attr-defined]
+        for x in (a, b)
+    )
+    return torch.linalg.cross(left, right, dim=shift(dim))
+
+
+@rule(aten.lerp)
+def lerp(call: Call, a: Tensor, b: Tensor, weight: Any) -> Tensor:
+    """a + w (b − a), as the difference, the product and the sum would give it."""
+    left, right = targets(call, a, b)
+    step = right - left
+    return left + (step * spread(weight.target, call.total.dim()) if carries(weight) else step * total_of(weight))
+
+
+@rule(aten.glu)
+def glu(call: Call, x: Portions, dim: int = -1) -> Tensor:
+    """a·σ(b) of two halves: the gate is an activation, the product target × target."""
+    total, target = x.total.chunk(2, dim), x.target.chunk(2, shift(dim))
+    gate = Portions(total[1], target[1])
+    inner = Call(aten.sigmoid.default, total[1].sigmoid(), call.groups, call.options)
+    return target[0] * telescope(inner, torch.sigmoid, gate)
 
 
 @rule(aten.addcmul)

@@ -9,46 +9,27 @@ from torch import Tensor
 
 from ..portions import Portions, carries, rows, spread, target_of, total_of, unrows
 from ..registry import Call, aten, rule
-from .common import targets
-
-DIMENSIONS = frozenset({"dim", "dims", "dim0", "dim1", "dim2", "axis", "dimension"})
-
-
-def shift(dim: int) -> int:
-    """A dimension of the total as a dimension of the target."""
-    return dim + 1 if dim >= 0 else dim
+from .common import Half, lift, shift, targets
 
 
 @rule(
-    *(aten.transpose, aten.unsqueeze, aten.select, aten.slice, aten.split, aten.split_with_sizes, aten.unbind),
+    *(
+        aten.transpose,
+        aten.unsqueeze,
+        aten.select,
+        aten.slice,
+        aten.split,
+        aten.split_with_sizes,
+        aten.unbind,
+        aten.unsafe_split,
+    ),
     *(aten.squeeze.dim, aten.squeeze.dims, aten.diagonal, aten.unfold, aten.flip, aten.cumsum, aten.narrow_copy),
     *(aten.clone, aten.detach, aten.alias, aten.neg, aten.tril, aten.triu, aten.lift_fresh, aten.positive),
     *(aten.select_copy, aten.unsqueeze_copy, aten.slice_copy, aten.detach_copy, aten.diff, aten.roll),
 )
 def structural(call: Call, *args: Any, **kwargs: Any) -> Any:
     """The operation itself on the target, its dimensions moved by one (both portions alike; eq. concatenation)."""
-    values: list[tuple[Any, Any]] = []
-    for argument, value in _bind(call.op, args, kwargs):
-        if isinstance(value, Portions):
-            values.append((argument, value.target))
-        elif argument.name in DIMENSIONS and value is not None:
-            values.append((argument, shift(value) if isinstance(value, int) else [shift(d) for d in value]))
-        elif argument.name in ("memory_format", "layout", "pin_memory", "device"):
-            values.append((argument, None))
-        else:
-            values.append((argument, value))
-    return call.op(
-        *[v for a, v in values if not a.kwarg_only], **{a.name: v for a, v in values if a.kwarg_only and v is not None}
-    )
-
-
-def _bind(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[tuple[Any, Any]]:
-    """Every argument of an operation's schema with its value, defaults included."""
-    bound = []
-    for position, argument in enumerate(op._schema.arguments):
-        given = args[position] if position < len(args) else kwargs.get(argument.name, argument.default_value)
-        bound.append((argument, given))
-    return bound
+    return lift(call, args, kwargs, Half.target)
 
 
 @rule(aten.t)
@@ -215,6 +196,19 @@ def index_put(call: Call, x: Tensor, indices: list[Tensor | None], values: Tenso
         spread(written, len(place)).expand(call.groups, *place).movedim(0, _place_of_groups(indices)),
         accumulate,
     )
+
+
+@rule(aten.index_copy)
+def index_copy(call: Call, x: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
+    """Writing rows by position: their targets take the place of what was there."""
+    base = target_of(x, call.groups).clone()
+    return base.index_copy(shift(dim), index, target_of(source, call.groups).to(base.dtype))
+
+
+@rule(aten.embedding)
+def embedding(call: Call, table: Tensor, index: Tensor, *args: Any) -> Tensor:
+    """Rows of a table that carries portions, of both portions alike."""
+    return target_of(table, call.groups)[:, index]
 
 
 @rule(aten.scatter)

@@ -1,0 +1,58 @@
+"""Functions of many entries: norms, variances, distances, products, order statistics."""
+
+from typing import Any
+
+from torch import Tensor
+
+from ..portions import Portions, carries
+from ..registry import Call, aten, rule
+from .common import Half, lift, shift, telescope_lifted
+
+
+@rule(aten.linalg_vector_norm, aten.std.correction, aten.var.correction, aten.logsumexp, aten.prod.dim_int)
+def statistic(call: Call, *args: Any, **kwargs: Any) -> Tensor:
+    """A norm, variance or product: of the target first, the background is the remainder (eq. ReLU)."""
+    return telescope_lifted(call, args, kwargs)
+
+
+@rule(aten.var_mean.correction)
+def var_mean(call: Call, x: Portions, *args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
+    """The variance as a statistic (eq. ReLU), the mean as the linear map it is."""
+    variance = Call(aten.var.correction, call.total[0], call.groups, call.options)
+    target = telescope_lifted(variance, (x, *args), kwargs)
+    return target, lift(call, (x, *args), kwargs, Half.target)[1]
+
+
+@rule(aten.prod.default)
+def product(call: Call, x: Portions, **kwargs: Any) -> Tensor:
+    """Π x: target × … × target, as in attention × value."""
+    return x.target.reshape(call.groups, -1).prod(1)
+
+
+@rule(aten._cdist_forward, aten.atan2, aten.hypot, aten.remainder, aten.fmod)
+def distance(call: Call, a: Any, b: Any, *args: Any) -> Tensor:
+    """A function of two operands that is 0 at (0, 0): of the targets first, the background is the remainder."""
+    if not carries(a) or (isinstance(b, Tensor) and not carries(b)):
+        raise NotImplementedError(f"{call.op} of a portion and a constant has no rule")
+    # Adding 0 makes a plain zero of −0, for which atan2 has an opinion of its own.
+    first = call.op(a.target + 0.0, b.target + 0.0 if carries(b) else b, *args)
+    last = call.total - call.op(a.background, b.background if carries(b) else b, *args)
+    return {"target-first": first, "target-last": last, "both-orders": (first + last) / 2}[call.options.activation]
+
+
+@rule(aten.sort, aten.topk, aten.kthvalue, aten.median.dim, aten.nanmedian.dim, aten.mode)
+def ranked(call: Call, x: Portions, *args: Any, **kwargs: Any) -> tuple[Tensor, None]:
+    """Both portions at the places that the order of the totals decided, as in max pooling (Maxpooling)."""
+    values, places = call.total
+    dim = _dimension(call, args, kwargs)
+    if x.dim() and values.dim() < x.dim():
+        places = places.unsqueeze(dim)
+    target = x.target.gather(shift(dim), places.expand(call.groups, *places.shape)) if x.dim() else x.target
+    return (target if values.dim() == x.dim() else target.squeeze(shift(dim))), None
+
+
+def _dimension(call: Call, args: tuple[Any, ...], kwargs: dict[str, Any]) -> int:
+    """The dimension along which the operation ranks, wherever its schema puts it."""
+    names = [argument.name for argument in call.op._schema.arguments]
+    values = dict(zip(names[1:], args, strict=False)) | kwargs
+    return values.get("dim", -1)
