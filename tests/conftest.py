@@ -4,6 +4,10 @@ import os
 from pathlib import Path
 
 import pytest
+import torch
+
+# The graphs of tests are small: more threads gain nothing, and on a busy machine they lose much by waiting.
+torch.set_num_threads(1)
 
 FOLDERS = {"data": "XDEGREE_DATA", "fixtures": "XDEGREE_FIXTURES"}
 

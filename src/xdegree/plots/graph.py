@@ -76,7 +76,7 @@ def plot_graph(
     ax.set_aspect("equal", adjustable="datalim")
     ax.margins(0.06)
     if title is not None:
-        ax.set_title(title, fontsize=11, color=INK)
+        ax.set_title(title, fontsize=11, color=INK, pad=10)
     norm = CenteredNorm(0, max(abs(scores[node]) for node in shown) or 1.0)
     colours = ScalarMappable(norm, SIGNED)
     place = _layout(graph)
