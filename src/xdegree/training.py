@@ -85,7 +85,7 @@ def _step(model: nn.Module, optimizer: torch.optim.Optimizer, data: Data) -> Non
     model.train()
     optimizer.zero_grad()
     loss = cross_entropy(model(data.x, data.edge_index)[data.train_mask], data.y[data.train_mask])
-    loss.backward()  # type: ignore[no-untyped-call]
+    loss.backward()
     optimizer.step()
 
 
