@@ -398,6 +398,10 @@ def written(x: Tensor, write: Callable[[Tensor, Tensor], Any]) -> Tensor:
     return out
 
 
+def spectral_filter(x: Tensor) -> Tensor:
+    return torch.fft.irfft(torch.fft.rfft(x, dim=0) * torch.linspace(1, 2, 4)[:, None].double(), n=6, dim=0)
+
+
 _SHAPES: dict[str, dict[str, Callable[[Tensor], Any]]] = {
     "structural": {
         "transpose": lambda x: x.transpose(0, -1), "unsqueeze": lambda x: x.unsqueeze(1), "select": lambda x: x[:, 2],
@@ -407,7 +411,9 @@ _SHAPES: dict[str, dict[str, Callable[[Tensor], Any]]] = {
         "diagonal": lambda x: x.diagonal(1), "unfold": lambda x: x.unfold(0, 3, 2), "flip": lambda x: x.flip(0, 1),
         "cumsum": lambda x: x.cumsum(0), "clone": lambda x: x.clone(), "detach": lambda x: x.detach(),
         "neg": lambda x: -x, "tril": lambda x: x.tril(), "triu": lambda x: x.triu(1), "roll": lambda x: x.roll(2, 0),
-        "contiguous": lambda x: x.t().contiguous(),
+        "contiguous": lambda x: x.t().contiguous(), "diag_embed": torch.diag_embed, "rot90": lambda x: x.rot90(),
+        "fft": spectral_filter, "transpose_": lambda x: x.clone().transpose_(0, 1), "squeeze_": lambda x: x.clone().view(6, 1, 4).squeeze_(1),
+        "unsqueeze_": lambda x: x.clone().unsqueeze_(0).add_(0),
     },
     "t": {"t": lambda x: x.t(), "t of a vector": lambda x: x[0].t()},
     "squeeze": {"all": lambda x: x.view(1, 6, 1, 4).squeeze()},
@@ -435,6 +441,14 @@ _SHAPES: dict[str, dict[str, Callable[[Tensor], Any]]] = {
         "rows": lambda x: x[INDEX], "mask of rows": lambda x: x[MASK[:, 0]], "mask": lambda x: x[MASK],
         "two lists": lambda x: x[INDEX, INDEX.clamp(max=3)], "second": lambda x: x[:, INDEX[:3]], "matrix": lambda x: x[INDEX.view(2, 3)],
         "gap": lambda x: x.view(2, 3, 4)[torch.tensor([0, 1, 1]), :, torch.tensor([3, 0, 2])],
+    },
+    "masked_select": {"entries": lambda x: x.masked_select(MASK), "broadcast": lambda x: x.masked_select(MASK[:, :1])},
+    "trace": {"square": lambda x: x[:4].trace()},
+    "block_diag": {"blocks": lambda x: torch.block_diag(x[:2], x[2:])},
+    "as_strided": {"windows": lambda x: x.as_strided((3, 4), (4, 2), 1)},
+    "masked_scatter": {"onto portions": lambda x: x.masked_scatter(MASK, x.flip(0))},
+    "index_fill": {
+        "number": lambda x: x.index_fill(0, torch.tensor([1, 3]), 0.0), "portion": lambda x: x.index_fill(1, torch.tensor([2]), x[0, 0]),
     },
     "gather": {"rows": lambda x: x.gather(0, SCRAMBLED), "columns": lambda x: x.gather(-1, SCRAMBLED.clamp(max=3))},
     "where": {"two portions": lambda x: torch.where(MASK, x, x.flip(0)), "number": lambda x: torch.where(MASK, x, 0.0)},
@@ -634,5 +648,79 @@ AGGREGATION += [
     case("scatter_reduce", "prod onto portions", lambda x: x.scatter_reduce(0, ROWS, x, "prod"), product_twin(6, True)),
 ]  # fmt: skip
 
-RULE_CASES = [*LINEAR, *PRODUCT, *ACTIVATION, *ATTENTION, *NORMALISATION, *AGGREGATION, *STATISTICS, *SHAPE]
+GRID = [
+    case("windows", name, f, linear(f), laws=(*RuleCase.laws, "linear"))
+    for name, f in {
+        "avg_pool1d": lambda x: F.avg_pool1d(x.t()[None], 2), "avg_pool1d unbatched": lambda x: F.avg_pool1d(x, 3, 1),
+        "avg_pool2d": lambda x: F.avg_pool2d(x[None], (2, 3), 1), "adaptive": lambda x: F.adaptive_avg_pool1d(x.t()[None], 4),
+        "reflection": lambda x: F.pad(x.t()[None], (1, 2), "reflect"), "replication": lambda x: F.pad(x, (1, 1), "replicate"),
+        "nearest": lambda x: F.interpolate(x.t()[None], scale_factor=2), "bilinear": lambda x: F.interpolate(x[None, None], (7, 5), mode="bilinear"),
+    }.items()
+] + [
+    case("max_windows", "max_pool1d", lambda x: F.max_pool1d(x.t()[None], 2, return_indices=False),
+         lambda g, b, o: torch.stack([best_twin((0,), False)(g[i:i + 2], b[i:i + 2], Options(ties="first")) for i in (0, 2, 4)], 1)[None]),
+    case("max_windows", "adaptive", lambda x: F.adaptive_max_pool1d(x.t()[None], 2),
+         lambda g, b, o: torch.stack([best_twin((0,), False)(g[i:i + 3], b[i:i + 3], Options(ties="first")) for i in (0, 3)], 1)[None]),
+]  # fmt: skip
+
+W3 = torch.randn(5, 4, 4, generator=generator, dtype=torch.float64)
+ADJACENCY = (torch.rand(6, 6, generator=generator) < 0.4).double() * torch.randn(6, 6, generator=generator).double()
+
+
+def adjacency_rows() -> tuple[Tensor, Tensor, Tensor]:
+    target, source = ADJACENCY.nonzero().t()
+    return target, source, ADJACENCY[target, source]
+
+
+def sparse_twin(reduce: str) -> Twin:
+    def twin(gamma: Tensor, beta: Tensor, options: Options) -> Tensor:
+        target, source, weight = adjacency_rows()
+        g, b = (part[source] * weight[:, None] for part in (gamma, beta))
+        return scatter_twin(reduce, target[:, None].expand(len(target), 4), 6)(g, b, options)
+
+    return twin
+
+
+LINEAR += [
+    case("trilinear", "bilinear", lambda x: F.bilinear(x, X2, W3), linear(lambda g: torch.einsum("ni,oij,nj->no", g, W3, X2))),
+    case("trilinear", "of two portions", lambda x: F.bilinear(x, x.flip(0), W3),
+         linear(lambda g: torch.einsum("ni,oij,nj->no", g, W3, g.flip(0)))),
+    case("matmul", "sparse COO", lambda x: torch.sparse.mm(ADJACENCY.to_sparse(), x), linear(lambda g: ADJACENCY @ g)),
+    case("matmul", "sparse CSR", lambda x: ADJACENCY.to_sparse_csr() @ x, linear(lambda g: ADJACENCY @ g)),
+    case("affine", "sparse.addmm", lambda x: torch.sparse.addmm(X2, ADJACENCY.to_sparse(), x),
+         lambda g, b, o: with_bias(ADJACENCY @ g, ADJACENCY @ b, X2, o)),
+]  # fmt: skip
+AGGREGATION += [
+    case("sparse_reduce", "mean", lambda x: torch.sparse.mm(ADJACENCY.to_sparse_csr(), x, "mean"), sparse_twin("mean")),
+    case("sparse_reduce", "max", lambda x: torch.sparse.mm(ADJACENCY.to_sparse_csr(), x, "amax"), sparse_twin("amax")),
+    case("index_reduce", "max", lambda x: x.new_zeros(5, 4).index_reduce(0, INDEX, x, "amax", include_self=False),
+         scatter_twin("amax", ROWS, 5)),
+    case("index_reduce", "mean", lambda x: x.new_zeros(5, 4).index_reduce(0, INDEX, x, "mean", include_self=False),
+         scatter_twin("mean", ROWS, 5)),
+]  # fmt: skip
+ACTIVATION += [
+    case("rrelu", "mean slope", lambda x: F.rrelu(x, 0.1, 0.3), telescoped(lambda t: F.leaky_relu(t, 0.2))),
+    case("activation", "nan_to_num", torch.nan_to_num, telescoped(lambda t: t)),
+]  # fmt: skip
+
+
+def cdist_twin(gamma: Tensor, beta: Tensor, options: Options) -> Tensor:
+    """‖γ − c‖ − ‖c‖ in the order of the telescoping sum, and ‖c‖ as a bias."""
+    distance = lambda t: torch.stack([(t - c).pow(2).sum(1).sqrt() for c in X2[:2]], 1)
+    zero = distance(torch.zeros_like(gamma))
+    first, last = distance(gamma) - zero, distance(gamma + beta) - distance(beta)
+    target = {"target-first": first, "target-last": last, "both-orders": (first + last) / 2}[options.activation]
+    return with_bias(target, distance(gamma + beta) - zero - target, zero, options)
+
+
+STATISTICS += [
+    case("statistic", "cumprod", lambda x: x.cumprod(1), along(lambda t: torch.stack([t[:, : i + 1].prod(1) for i in range(4)], 1))),
+    case("statistic", "old norm", lambda x: torch.ops.aten.norm.ScalarOpt_dim(x, 2, [1], True), along(lambda t: (t**2).sum(1, keepdim=True).sqrt())),
+    case("var_mean", "deviation", lambda x: torch.std_mean(x, 1)[0], along(lambda t: _variance(t).sqrt())),
+    case("ranked", "cummax", lambda x: x[:, [0, 2]].cummax(0).values, lambda g, b, o: torch.stack(
+        [ranked_twin(lambda x: x.argmax(0, keepdim=True))(g[: i + 1, [0, 2]], b[: i + 1, [0, 2]], o)[0] for i in range(6)])),
+    case("distance", "cdist to constants", lambda x: torch.cdist(x, X2[:2]), cdist_twin),
+]  # fmt: skip
+
+RULE_CASES = [*LINEAR, *PRODUCT, *ACTIVATION, *ATTENTION, *NORMALISATION, *AGGREGATION, *STATISTICS, *GRID, *SHAPE]
 WITHOUT_TWIN = {"item"}  # refuses, see test_errors.py

@@ -115,8 +115,12 @@ def survey(model: Any, call: ModelCall, options: Options | None = None) -> Run:
     run = Run(0, options or Options(), collect=True)
     replica = replicate(model, run)
     x = Portions(call.x.clone(), split(call.x, call.x.new_zeros(0, call.x.shape[0])))
-    with run.active():
-        call.run(replica, x)
+    try:
+        with run.active():
+            call.run(replica, x)
+    except Exception:
+        if not run.missing:  # else it may be a consequence of what is missing
+            raise
     return run
 
 

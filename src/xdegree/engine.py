@@ -14,6 +14,7 @@ from typing import Any, Self
 import torch
 from torch import Tensor
 from torch._ops import OpOverload
+from torch.utils._mode_utils import no_dispatch
 from torch.utils._python_dispatch import TorchDispatchMode, _pop_mode, _push_mode
 from torch.utils._pytree import tree_iter, tree_map
 
@@ -87,7 +88,7 @@ class Run(TorchDispatchMode):
             return self._plain(func, args, kwargs, buffers)
         if func.overloadpacket in FACTORIES or carries_nothing(func):
             return self._adopt(func, func(*tree_map(total_of, args), **tree_map(total_of, kwargs)))
-        if func._schema.is_mutable:
+        if _writes_first(func):
             return self._in_place(func, args, kwargs)
         return self._out_of_place(func, args, kwargs)
 
@@ -95,6 +96,10 @@ class Run(TorchDispatchMode):
         """No portion takes part; views of buffers stay buffers, in-place forms return the buffer itself."""
         out = func(*tree_map(total_of, args), **tree_map(total_of, kwargs)) if buffers else func(*args, **kwargs)
         if buffers and func._schema.is_mutable:
+            if torch.Tag.inplace_view in func.tags:
+                args[0].target = zeros(out, self.groups)
+                with no_dispatch():
+                    func(*args, **kwargs)
             return args[0] if isinstance(out, Tensor) else out
         if buffers and _is_view(func):
             return self._view(func, out, args, kwargs)
@@ -141,8 +146,19 @@ class Run(TorchDispatchMode):
             )
         total = functional(*tree_map(total_of, args), **tree_map(total_of, kwargs))
         target = self._rule(functional, total, args, kwargs)
+        if torch.Tag.inplace_view in func.tags:
+            return self._reshape(func, args, kwargs, target)
         into.total.copy_(total)
         self._write(into, target)
+        return into
+
+    def _reshape(self, func: OpOverload, args: Any, kwargs: Any, target: Tensor) -> Any:
+        """``transpose_`` and its kin write nothing: they give the tensor itself another shape, and so its wrapper."""
+        into: Portions = args[0]
+        func(into.total, *args[1:], **kwargs)
+        into.target = target
+        with no_dispatch():
+            func(*args, **kwargs)
         return into
 
     def _write(self, into: Portions, target: Tensor) -> None:
@@ -179,7 +195,7 @@ class Run(TorchDispatchMode):
         if not self.collect:
             raise MissingRuleError([missing])
         self.missing.append(missing)
-        return tree_map(lambda x: zeros(x, self.groups) if _is_float(x) else None, total)
+        return tree_map(lambda x: zeros(x, self.groups) if _is_buffer(x) else None, total)
 
     def call_function(self, function: Any, original: Any, args: Any, kwargs: Any) -> Any:
         """A Python function that has a rule."""
@@ -249,7 +265,7 @@ def _share_memory(view: Any, base: Tensor) -> bool:
 
 
 def _is_float(x: Any) -> bool:
-    return isinstance(x, Tensor) and x.is_floating_point()
+    return isinstance(x, Tensor) and (x.is_floating_point() or x.is_complex())
 
 
 def _is_buffer(x: Any) -> bool:
@@ -260,11 +276,22 @@ def _is_view(func: OpOverload) -> bool:
     return any(r.alias_info is not None for r in func._schema.returns) and not func._schema.is_mutable
 
 
+def _writes_first(func: OpOverload) -> bool:
+    """In-place forms write into their first argument; a few operations only note something in another one."""
+    first = func._schema.arguments[0].alias_info if func._schema.arguments else None
+    return first is not None and first.is_write
+
+
 def _functional(func: OpOverload) -> OpOverload | None:
     """The out-of-place form of an in-place operation: ``aten.relu_.default`` → ``aten.relu.default``."""
     namespace, name = func._schema.name.split("::")
     packet = getattr(getattr(torch.ops, namespace), name.removesuffix("_"), None) if name.endswith("_") else None
-    return getattr(packet, func._overloadname, None)
+    if packet is None:
+        return None
+    names = [argument.name for argument in func._schema.arguments]
+    overloads = [getattr(packet, overload) for overload in packet.overloads()]
+    fitting = [o for o in overloads if [argument.name for argument in o._schema.arguments] == names]
+    return next((o for o in fitting if o._overloadname == func._overloadname), fitting[0] if fitting else None)
 
 
 def _shapes(args: Any, kwargs: Any) -> str:

@@ -1,5 +1,15 @@
 """The rules, one file per family. Importing this package registers them all."""
 
-from . import activation, aggregation, attention, linear, normalisation, product, shape, statistics
+from . import activation, aggregation, attention, grid, linear, normalisation, product, shape, statistics
 
-__all__ = ["activation", "aggregation", "attention", "linear", "normalisation", "product", "shape", "statistics"]
+__all__ = [
+    "activation",
+    "aggregation",
+    "attention",
+    "grid",
+    "linear",
+    "normalisation",
+    "product",
+    "shape",
+    "statistics",
+]

@@ -12,7 +12,7 @@ TELESCOPED = (
     *(aten.relu, aten.leaky_relu, aten.elu, aten.celu, aten.selu, aten.gelu, aten.silu, aten.mish, aten.softplus),
     *(aten.sigmoid, aten.tanh, aten.hardtanh, aten.hardswish, aten.hardsigmoid, aten.relu6, aten.hardshrink),
     *(aten.softshrink, aten.threshold, aten.log_sigmoid, aten.abs, aten.clamp, aten.clamp_min, aten.clamp_max),
-    *(aten.erf, aten.erfc, aten.sin, aten.cos, aten.atan, aten.asinh),
+    *(aten.erf, aten.erfc, aten.sin, aten.cos, aten.atan, aten.asinh, aten.nan_to_num),
 )
 PROPORTIONAL = (
     *(aten.exp, aten.exp2, aten.expm1, aten.log, aten.log2, aten.log10, aten.log1p, aten.sqrt, aten.rsqrt),
@@ -38,6 +38,16 @@ def log_sigmoid(call: Call, x: Portions) -> tuple[Tensor, None]:
     """log σ(x) with its constant −log 2 as a bias (eq. ReLU)."""
     inner = Call(call.op, call.total[0], call.groups, call.options)
     return telescope(inner, lambda t: aten.log_sigmoid_forward(t)[0], x), None
+
+
+@rule(aten.rrelu_with_noise)
+def rrelu(
+    call: Call, x: Portions, noise: Tensor, lower: float, upper: float, training: bool = False, *_: Any
+) -> Tensor:
+    """A LeakyReLU with the mean slope in eval mode (eq. ReLU); in training its slopes are random."""
+    if training:
+        raise NotImplementedError("RReLU draws random slopes in training mode; call model.eval() first")
+    return telescope(call, lambda t: aten.leaky_relu(t, (lower + upper) / 2), x)
 
 
 @rule(aten._prelu_kernel)

@@ -43,10 +43,15 @@ def scatter_add(call: Call, x: Tensor, dim: int, index: Tensor, src: Tensor) -> 
 @rule(aten.index_add)
 def index_add(call: Call, x: Tensor, dim: int, index: Tensor, src: Tensor, *, alpha: float = 1) -> Tensor:
     """Σ of messages by a vector of rows (eq. gcn, its linear part)."""
+    full = _rows_of(index, src, dim)
+    return _added(call, x, scatter_sum(target_of(src, call.groups) * alpha, dim, full, x.shape[dim]))
+
+
+def _rows_of(index: Tensor, src: Tensor, dim: int) -> Tensor:
+    """A vector of rows as an index for every entry of them."""
     shape = [1] * src.dim()
     shape[dim] = -1
-    full = index.reshape(shape).expand(src.shape)
-    return _added(call, x, scatter_sum(target_of(src, call.groups) * alpha, dim, full, x.shape[dim]))
+    return index.reshape(shape).expand(src.shape)
 
 
 def _added(call: Call, x: Tensor, summed: Tensor) -> Tensor:
@@ -169,6 +174,26 @@ def maximum(call: Call, a: Tensor, b: Tensor) -> Tensor:
     else:
         share = a_won.to(call.total.dtype) / (a_won.to(call.total.dtype) + b_won).clamp(min=1)
     return left * share + right * (1 - share)
+
+
+@rule(aten.index_reduce)
+def index_reduce(
+    call: Call, x: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True
+) -> Tensor:
+    """The same by a vector of rows."""
+    return scatter_reduce(call, x, dim, _rows_of(index, src, dim), src, reduce, include_self=include_self)
+
+
+@rule(aten._sparse_mm_reduce_impl)
+def sparse_reduce(call: Call, matrix: Tensor, x: Tensor, reduce: str) -> tuple[Tensor, None]:
+    """A sparse matrix that aggregates rows by mean or maximum: the messages, then their aggregation."""
+    counts = matrix.crow_indices().diff()
+    index = torch.repeat_interleave(torch.arange(len(counts), device=counts.device), counts)
+    columns, weights = matrix.col_indices(), matrix.values().unsqueeze(1)
+    messages = Portions(total_of(x)[columns] * weights, target_of(x, call.groups)[:, columns] * weights)
+    inner = Call(call.op, call.total[0], call.groups, call.options)
+    start, rows_of = torch.zeros_like(call.total[0]), _rows_of(index, messages.total, 0)
+    return scatter_reduce(inner, start, 0, rows_of, messages, reduce, include_self=False), None
 
 
 @rule(aten.segment_reduce)

@@ -4,6 +4,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch_geometric import EdgeIndex
 
 from ..portions import Portions, carries, rows, spread, target_of, total_of, unrows
 from ..registry import Call, aten, rule
@@ -23,13 +24,15 @@ def matrix_product(call: Call, a: Tensor, b: Tensor) -> Tensor:
 
 def _left_product(matrix: Tensor, target: Tensor) -> Tensor:
     """matrix · γ for all groups; of a plain (perhaps sparse) matrix with the K × F block as its right-hand side."""
+    if isinstance(matrix, EdgeIndex):
+        matrix = matrix.to_sparse_coo().to(target.dtype)
     if matrix.dim() != 2 or target.dim() != 3:
         return torch.matmul(matrix, target)
     n, k, f = rows(target).shape
     return unrows((matrix @ rows(target).reshape(n, k * f)).reshape(matrix.shape[0], k, f))
 
 
-@rule(aten.mm, aten.bmm, aten.mv, aten.dot)
+@rule(aten.mm, aten.bmm, aten.mv, aten.dot, aten._sparse_mm)
 def matmul(call: Call, a: Tensor, b: Tensor) -> Tensor:
     """X Θ: linear, so the map on the target (eq. FC without b); a product of two portions as in attention."""
     if b.dim() == 1:  # mv and dot: the vector as a column
@@ -43,13 +46,15 @@ def _vector_product(call: Call, a: Tensor, b: Tensor) -> Tensor:
     return (left * (right.unsqueeze(1) if carries(b) and a.dim() == 2 else right)).sum(-1)
 
 
-@rule(aten.addmm, aten.baddbmm)
+@rule(aten.addmm, aten.baddbmm, aten._sparse_addmm)
 def affine(call: Call, bias: Tensor, a: Tensor, b: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
     """X Θ + b: γ + b·|γ| / (|γ| + |β|) (eq. FC; eq. gcn_b)."""
     product = matrix_product(call, a, b)
     product = product * alpha if alpha != 1 else product
     if carries(bias):
         return product + beta * spread(bias.target, call.total.dim())  # type: ignore[attr-defined]
+    if not bool(total_of(bias).any()):
+        return product
     total = torch.matmul(total_of(a), total_of(b))
     return share_bias(product, total * alpha if alpha != 1 else total, total_of(bias) * beta, call.options)
 
@@ -89,6 +94,17 @@ def _add_constant(call: Call, x: Portions, constant: Any, factor: float) -> Tens
     if factor == 1:
         return share_bias(target, x.total, constant, call.options)
     return share_bias(target * factor, x.total * factor, constant, call.options)
+
+
+@rule(aten._trilinear)
+def trilinear(call: Call, a: Tensor, b: Tensor, c: Tensor, *args: Any) -> Tensor:
+    """A product of three, linear in each: targets for portions, the whole for plain factors."""
+    parts = [x.target if carries(x) else total_of(x) for x in (a, b, c)]  # type: ignore[attr-defined]
+    outs = [
+        aten._trilinear(*[p[k] if carries(x) else p for p, x in zip(parts, (a, b, c), strict=True)], *args)
+        for k in range(call.groups)
+    ]
+    return torch.stack(outs) if outs else call.total.new_zeros(0, *call.total.shape)
 
 
 @rule(aten.convolution)

@@ -25,6 +25,8 @@ from .common import Half, lift, shift, targets
     ),
     *(aten.squeeze.dim, aten.squeeze.dims, aten.diagonal, aten.unfold, aten.flip, aten.cumsum, aten.narrow_copy),
     *(aten.clone, aten.detach, aten.alias, aten.neg, aten.tril, aten.triu, aten.lift_fresh, aten.positive),
+    *(aten.diag_embed, aten.rot90, aten._fft_r2c, aten._fft_c2c, aten._fft_c2r),
+    *(aten.view_as_real, aten.view_as_complex, aten._conj, aten._conj_physical, aten.real, aten.imag),
     *(aten.select_copy, aten.unsqueeze_copy, aten.slice_copy, aten.detach_copy, aten.diff, aten.roll),
 )
 def structural(call: Call, *args: Any, **kwargs: Any) -> Any:
@@ -143,6 +145,36 @@ def _place_of_groups(indices: list[Tensor | None]) -> int:
     return len(torch.broadcast_shapes(*[i.shape for i in chosen]))
 
 
+@rule(aten.masked_select)
+def masked_select(call: Call, x: Portions, mask: Tensor) -> Tensor:
+    """The entries that a mask names, of both portions alike."""
+    shape = torch.broadcast_shapes(x.shape, mask.shape)
+    return spread(x.target, len(shape)).expand(call.groups, *shape)[:, mask.expand(shape)]
+
+
+@rule(aten.trace)
+def trace(call: Call, x: Portions) -> Tensor:
+    """The sum of the diagonal: linear, so of both portions alike."""
+    return x.target.diagonal(0, 1, 2).sum(-1)
+
+
+@rule(aten.block_diag)
+def block_diag(call: Call, tensors: list[Tensor]) -> Tensor:
+    """Blocks along the diagonal, of both portions alike (eq. concatenation)."""
+    parts = [target_of(x, call.groups) for x in tensors]
+    blocks = [torch.block_diag(*[part[k] for part in parts]) for k in range(call.groups)]
+    return torch.stack(blocks) if blocks else call.total.new_zeros(0, *call.total.shape)
+
+
+@rule(aten.as_strided)
+def as_strided(call: Call, x: Portions, size: list[int], stride: list[int], offset: int | None = None) -> Tensor:
+    """The same memory in another shape: the positions it names, taken from both portions alike."""
+    if not x.total.is_contiguous() or x.total.storage_offset():
+        raise NotImplementedError("as_strided of a tensor that is itself a view has no rule; use indexing")
+    positions = torch.arange(x.numel(), device=x.device).as_strided(size, stride, offset or 0)
+    return x.target.reshape(call.groups, -1)[:, positions]
+
+
 @rule(aten.gather)
 def gather(call: Call, x: Portions, dim: int, index: Tensor, *, sparse_grad: bool = False) -> Tensor:
     """Entries by position, of both portions alike."""
@@ -169,6 +201,25 @@ def masked_fill(call: Call, x: Tensor, mask: Tensor, value: Any) -> Tensor:
         x_target, filled = targets(call, x, value)
         return torch.where(mask, filled, x_target)
     return spread(target_of(x, call.groups), call.total.dim()).masked_fill(mask, 0)
+
+
+@rule(aten.masked_scatter)
+def masked_scatter(call: Call, x: Tensor, mask: Tensor, source: Tensor) -> Tensor:
+    """Writing where a mask says: the targets of what is written take the place of what was there."""
+    base = spread(target_of(x, call.groups), call.total.dim()).expand(call.groups, *call.total.shape).clone()
+    place = mask.expand(call.total.shape)
+    base[:, place] = target_of(source, call.groups).reshape(call.groups, -1)[:, : int(place.sum())]
+    return base
+
+
+@rule(aten.index_fill)
+def index_fill(call: Call, x: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
+    """Overwritten rows leave the target; a plain value in their place is background."""
+    base = target_of(x, call.groups).clone()
+    if not carries(value):
+        return base.index_fill(shift(dim), index, 0)
+    base.movedim(shift(dim), 1)[:, index] = spread(value.target, x.dim())
+    return base
 
 
 @rule(aten.copy)

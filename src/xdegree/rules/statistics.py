@@ -4,21 +4,25 @@ from typing import Any
 
 from torch import Tensor
 
-from ..portions import Portions, carries
+from ..portions import Portions, carries, spread, total_of
 from ..registry import Call, aten, rule
 from .common import Half, lift, shift, telescope_lifted
 
 
-@rule(aten.linalg_vector_norm, aten.std.correction, aten.var.correction, aten.logsumexp, aten.prod.dim_int)
+@rule(
+    *(aten.linalg_vector_norm, aten.norm, aten.std.correction, aten.var.correction, aten.logsumexp, aten.prod.dim_int),
+    *(aten.cumprod, aten.logcumsumexp),
+)
 def statistic(call: Call, *args: Any, **kwargs: Any) -> Tensor:
     """A norm, variance or product: of the target first, the background is the remainder (eq. ReLU)."""
     return telescope_lifted(call, args, kwargs)
 
 
-@rule(aten.var_mean.correction)
+@rule(aten.var_mean.correction, aten.std_mean.correction)
 def var_mean(call: Call, x: Portions, *args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
-    """The variance as a statistic (eq. ReLU), the mean as the linear map it is."""
-    variance = Call(aten.var.correction, call.total[0], call.groups, call.options)
+    """The variance or deviation as a statistic (eq. ReLU), the mean as the linear map it is."""
+    single = aten.var.correction if call.op.overloadpacket is aten.var_mean else aten.std.correction
+    variance = Call(single, call.total[0], call.groups, call.options)
     target = telescope_lifted(variance, (x, *args), kwargs)
     return target, lift(call, (x, *args), kwargs, Half.target)[1]
 
@@ -31,16 +35,19 @@ def product(call: Call, x: Portions, **kwargs: Any) -> Tensor:
 
 @rule(aten._cdist_forward, aten.atan2, aten.hypot, aten.remainder, aten.fmod)
 def distance(call: Call, a: Any, b: Any, *args: Any) -> Tensor:
-    """A function of two operands that is 0 at (0, 0): of the targets first, the background is the remainder."""
-    if not carries(a) or (isinstance(b, Tensor) and not carries(b)):
-        raise NotImplementedError(f"{call.op} of a portion and a constant has no rule")
+    """A function of two operands: of the targets first, the background is the remainder (eq. ReLU).
+
+    A plain operand is the same for both; what it gives with zeros is a bias.
+    """
+    rank = call.total.dim()
     # Adding 0 makes a plain zero of −0, for which atan2 has an opinion of its own.
-    first = call.op(a.target + 0.0, b.target + 0.0 if carries(b) else b, *args)
-    last = call.total - call.op(a.background, b.background if carries(b) else b, *args)
-    return {"target-first": first, "target-last": last, "both-orders": (first + last) / 2}[call.options.activation]
+    operands = [Portions(x.total, spread(x.target, rank) + 0.0) if carries(x) else total_of(x) for x in (a, b)]
+    return telescope_lifted(call, (*operands, *args), {})
 
 
-@rule(aten.sort, aten.topk, aten.kthvalue, aten.median.dim, aten.nanmedian.dim, aten.mode)
+@rule(
+    *(aten.sort, aten.topk, aten.kthvalue, aten.median.dim, aten.nanmedian.dim, aten.mode, aten.cummax, aten.cummin),
+)
 def ranked(call: Call, x: Portions, *args: Any, **kwargs: Any) -> tuple[Tensor, None]:
     """Both portions at the places that the order of the totals decided, as in max pooling (Maxpooling)."""
     values, places = call.total
