@@ -10,7 +10,7 @@ from torch_geometric.nn import MessagePassing
 from torch_geometric.utils import k_hop_subgraph
 
 from .inputs import ModelCall
-from .outputs import as_table
+from .outputs import as_table, find_batch
 from .replica import replicate, run_plain
 
 
@@ -95,8 +95,8 @@ def workplace(model: Any, call: ModelCall, seen: Trace, rows: Tensor) -> Workpla
 
 
 def _nodes_of_graphs(call: ModelCall, graphs: Tensor) -> Tensor:
-    batch = call.kwargs.get("batch")
-    if isinstance(batch, Tensor) and batch.shape == call.x.shape[:1]:
+    batch = find_batch(call)
+    if batch is not None:
         return torch.isin(batch, graphs.to(batch.device)).nonzero().flatten()
     return torch.arange(call.x.shape[0], device=call.x.device)
 
@@ -114,9 +114,11 @@ def receptive_field(model: Any, call: ModelCall, seen: Trace, rows: Tensor) -> T
     field = _hops(call, edge_index, seen, rows, seen.hops)[0]
     if len(field) == n:
         return field
-    other = -2 * call.x - 1
-    other[field] = call.x[field]
-    return field if _same_rows(seen.output, rows, model, call, other, rows) else everything
+    for other in (-2 * call.x - 1, 2 * call.x + 1):  # smaller and larger, so that no maximum hides the change
+        other[field] = call.x[field]
+        if not _same_rows(seen.output, rows, model, call, other, rows):
+            return everything
+    return field
 
 
 def _same_rows(output: Tensor, rows: Tensor, model: Any, call: ModelCall, x: Tensor, there: Tensor) -> bool:
@@ -126,8 +128,7 @@ def _same_rows(output: Tensor, rows: Tensor, model: Any, call: ModelCall, x: Ten
     except (RuntimeError, IndexError, ValueError, TypeError, AssertionError):
         return False  # the model is made for the whole graph
     before = output[rows]
-    scale = before.abs().max().clamp(min=1)
-    return bool((again - before).abs().max() <= 64 * torch.finfo(output.dtype).eps * scale)
+    return bool((again - before).abs().max() <= 64 * torch.finfo(output.dtype).eps * before.abs().max())
 
 
 def _cut_out(model: Any, call: ModelCall, seen: Trace, rows: Tensor, field: Tensor, hops: int) -> Workplace | None:

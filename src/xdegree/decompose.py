@@ -35,10 +35,11 @@ class Decomposition:
         """What the rest contributes, ``total - target``."""
         totals, shape = tree_flatten(self.total)
         targets, _ = tree_flatten(self.target)
-        return tree_unflatten([a - b for a, b in zip(totals, targets, strict=True)], shape)
+        rest = [None if b is None else a - b for a, b in zip(totals, targets, strict=True)]
+        return tree_unflatten(rest, shape)
 
     def __repr__(self) -> str:
-        shapes = [tuple(t.shape) for t in tree_iter(self.target)]
+        shapes = [tuple(t.shape) for t in tree_iter(self.target) if t is not None]
         probes = f", probes={list(self.probes)}" if self.probes else ""
         return f"Decomposition(target={shapes[0] if len(shapes) == 1 else shapes}{probes})"
 
@@ -80,12 +81,14 @@ def decompose(
 
 def _one_pass(model: Any, call: ModelCall, target: Tensor, names: tuple[str, ...], options: Options) -> Decomposition:
     """All groups at once; operations without a rule are all found before the error is raised."""
-    found: dict[str, Any] = {}
+    found: dict[str, Decomposition] = {}
     run = Run(target.shape[0], options)
 
-    def keep(path: str, _module: nn.Module, inputs: Any, output: Any) -> None:
-        found[path] = output
-        found[f"{path}:input"] = next((leaf for leaf in tree_iter(inputs) if carries(leaf)), None)
+    def keep(path: str, value: Any) -> None:
+        """Note a probe as it is now; the model may write into it later."""
+        if path in names:
+            with run.aside():
+                found[path] = _result(value, run.groups, f"the probe {path}", copy=True)
 
     replica = replicate(model, run, keep if names else None)
     x = Portions(call.x.clone(), target)
@@ -97,8 +100,7 @@ def _one_pass(model: Any, call: ModelCall, target: Tensor, names: tuple[str, ...
     unreached = [name for name in names if name not in found]
     if unreached:
         raise ValueError(f"probes names {unreached}, which the model did not call in this forward pass")
-    read = {name: _result(found[name], run.groups, f"the output of {name}") for name in names}
-    return _result(output, run.groups, "the model's output", read)
+    return _result(output, run.groups, "the model's output", found)
 
 
 @contextmanager
@@ -124,18 +126,20 @@ def survey(model: Any, call: ModelCall, options: Options | None = None) -> Run:
     return run
 
 
-def _result(output: Any, groups: int, what: str, probes: Mapping[str, Decomposition] | None = None) -> Decomposition:
+def _result(
+    output: Any, groups: int, what: str, probes: Mapping[str, Decomposition] | None = None, copy: bool = False
+) -> Decomposition:
     leaves, shape = tree_flatten(output)
     if not any(carries(leaf) for leaf in leaves):
         raise LostPortionsError(
             f"{what} carries no portions: they got lost on the way (the values were copied out of the tensors) or the"
             " node features do not reach it"
         )
-    return Decomposition(
-        tree_unflatten([total_of(leaf) for leaf in leaves], shape),
-        tree_unflatten([_leaf_target(leaf, groups) for leaf in leaves], shape),
-        probes or {},
-    )
+    totals = [total_of(leaf) for leaf in leaves]
+    targets = [_leaf_target(leaf, groups) for leaf in leaves]
+    if copy:
+        totals, targets = ([x.clone() if isinstance(x, Tensor) else x for x in part] for part in (totals, targets))
+    return Decomposition(tree_unflatten(totals, shape), tree_unflatten(targets, shape), probes or {})
 
 
 def _leaf_target(leaf: Any, groups: int) -> Any:

@@ -52,7 +52,7 @@ class Run(TorchDispatchMode):
         self.seen: Counter[tuple[str, str, str]] = Counter()
         self.module = ""
         self.largest = 0
-        self._inside_rule = False
+        self._aside = False
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
@@ -74,11 +74,20 @@ class Run(TorchDispatchMode):
         with torch.no_grad(), random_state_kept(), _FUSED_KERNELS.off(), redirected, self:
             yield self
 
+    @contextmanager
+    def aside(self) -> Iterator[None]:
+        """For operations that are not the model's own: of rules and of those who watch."""
+        outer, self._aside = self._aside, True
+        try:
+            yield
+        finally:
+            self._aside = outer
+
     def __torch_dispatch__(
         self, func: OpOverload, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         kwargs = kwargs or {}
-        if self._inside_rule:
+        if self._aside:
             return func(*args, **kwargs)
         if torch.Tag.nondeterministic_seeded in func.tags and operation_rule(func) is None:
             self._refuse_dropout(func, args)
@@ -88,6 +97,8 @@ class Run(TorchDispatchMode):
             return self._plain(func, args, kwargs, buffers)
         if func.overloadpacket in FACTORIES or carries_nothing(func):
             return self._adopt(func, func(*tree_map(total_of, args), **tree_map(total_of, kwargs)))
+        if isinstance(kwargs.get("out"), Tensor):
+            return self._into_out(func, args, kwargs)
         if _writes_first(func):
             return self._in_place(func, args, kwargs)
         return self._out_of_place(func, args, kwargs)
@@ -130,6 +141,15 @@ class Run(TorchDispatchMode):
         if _is_view(func) and isinstance(args[0], Portions):
             return self._view(func, out, args, kwargs)
         return _wrap(out, self._rule(func, out, args, kwargs), None)
+
+    def _into_out(self, func: OpOverload, args: Any, kwargs: Any) -> Any:
+        """``out=``: the operation without it, then a copy."""
+        packet, names = func.overloadpacket, [a.name for a in func._schema.arguments if a.name != "out"]
+        functional = _overload(packet, names, "")
+        if functional is None:
+            return self._unknown(func, args, kwargs, kwargs["out"])
+        value = self._out_of_place(functional, args, {k: v for k, v in kwargs.items() if k != "out"})
+        return self._in_place(aten.copy_.default, (kwargs["out"], value), {})
 
     def _in_place(self, func: OpOverload, args: Any, kwargs: Any) -> Any:
         """Compute out of place, then copy into both halves, so that views go on sharing memory."""
@@ -182,13 +202,13 @@ class Run(TorchDispatchMode):
         return self._apply(found, func, total, args, kwargs)
 
     def _apply(self, found: Rule, op: Any, total: Any, args: Any, kwargs: Any) -> Any:
-        outer, self._inside_rule = self._inside_rule, True
+        if not (isinstance(op, OpOverload) and _is_view(op)):  # views of buffers are buffers
+            args, kwargs = tree_map(_without_buffers, (args, kwargs))
         try:
-            return found(Call(op, total, self.groups, self.options), *args, **kwargs)
+            with self.aside():
+                return found(Call(op, total, self.groups, self.options), *args, **kwargs)
         except NotImplementedError as error:
             return self._unknown(op, args, kwargs, total, str(error))
-        finally:
-            self._inside_rule = outer
 
     def _unknown(self, func: Any, args: Any, kwargs: Any, total: Any, reason: str = "") -> Any:
         missing = Missing(str(func), self.module, _shapes(args, kwargs), reason)
@@ -207,15 +227,12 @@ class Run(TorchDispatchMode):
         return self._call_python(found, module, forward, args, kwargs)
 
     def _call_python(self, found: Rule, op: Any, original: Any, args: Any, kwargs: Any) -> Any:
-        if self._inside_rule or not any(carries(x) for x in tree_iter((args, kwargs))):
+        if self._aside or not any(carries(x) for x in tree_iter((args, kwargs))):
             return original(*args, **kwargs)
         named = type(op) if isinstance(op, torch.nn.Module) else op
         self._note(f"{named.__module__}.{named.__qualname__}", args, kwargs, found)
-        outer, self._inside_rule = self._inside_rule, True
-        try:
+        with self.aside():
             total = original(*tree_map(total_of, args), **tree_map(total_of, kwargs))
-        finally:
-            self._inside_rule = outer
         return _wrap(total, self._apply(found, op, total, args, kwargs), None)
 
     def _note(self, op: str, args: Any, kwargs: Any, found: Rule | None) -> None:
@@ -268,6 +285,11 @@ def _is_float(x: Any) -> bool:
     return isinstance(x, Tensor) and (x.is_floating_point() or x.is_complex())
 
 
+def _without_buffers(x: Any) -> Any:
+    """Rules see portions and plain tensors: a buffer that nothing was written into is plain."""
+    return x.total if isinstance(x, Portions) and not x.alias.touched else x
+
+
 def _is_buffer(x: Any) -> bool:
     return _is_float(x) and not isinstance(x, Portions) and x.layout == torch.strided
 
@@ -288,10 +310,14 @@ def _functional(func: OpOverload) -> OpOverload | None:
     packet = getattr(getattr(torch.ops, namespace), name.removesuffix("_"), None) if name.endswith("_") else None
     if packet is None:
         return None
-    names = [argument.name for argument in func._schema.arguments]
+    return _overload(packet, [argument.name for argument in func._schema.arguments], func._overloadname)
+
+
+def _overload(packet: Any, arguments: list[str], preferred: str) -> OpOverload | None:
+    """The overload of an operation that takes these arguments."""
     overloads = [getattr(packet, overload) for overload in packet.overloads()]
-    fitting = [o for o in overloads if [argument.name for argument in o._schema.arguments] == names]
-    return next((o for o in fitting if o._overloadname == func._overloadname), fitting[0] if fitting else None)
+    fitting = [o for o in overloads if [argument.name for argument in o._schema.arguments] == arguments]
+    return next((o for o in fitting if o._overloadname == preferred), fitting[0] if fitting else None)
 
 
 def _shapes(args: Any, kwargs: Any) -> str:

@@ -13,7 +13,7 @@ from .inputs import ModelCall, prepare
 from .memory import Memory
 from .options import Options
 from .outputs import as_table
-from .scores import Edges, Reader, Reading, score_objects
+from .scores import Edges, Reader, Reading, check_choices, score_objects
 
 
 class DegreeExplainer(ExplainerAlgorithm):
@@ -35,6 +35,7 @@ class DegreeExplainer(ExplainerAlgorithm):
         memory: Memory = None,
     ) -> None:
         super().__init__()
+        check_choices(reading, edges, memory)
         self.reading: Reading = reading
         self.edges = edges
         self.layer = layer
@@ -61,14 +62,12 @@ class DegreeExplainer(ExplainerAlgorithm):
         call = ModelCall((x, edge_index), kwargs)
         prepare(model, call)
         seen = trace(model, call)
-        rows, classes, sign = self._explained(as_table(seen.output, call), target, index)
+        rows, classes, signs = self._explained(as_table(seen.output, call), target, index)
         work = workplace(model, call, seen, rows)
-        reader = Reader(self.reading, work.rows, classes, self.layer or seen.output_layer, self.options)
+        reader = Reader(self.reading, work.rows, classes, self.layer or seen.output_layer, self.options, signs)
         with whole_survey(model, call):
             node_mask, edge_mask = self._masks(model, work, reader, edge_index)
-        return Explanation(
-            **{n: m * sign for n, m in (("node_mask", node_mask), ("edge_mask", edge_mask)) if m is not None}
-        )
+        return Explanation(**{n: m for n, m in (("node_mask", node_mask), ("edge_mask", edge_mask)) if m is not None})
 
     def _masks(
         self, model: torch.nn.Module, work: Workplace, reader: Reader, edge_index: Tensor
@@ -83,15 +82,18 @@ class DegreeExplainer(ExplainerAlgorithm):
             node_mask = self._feature_mask(model, work, reader)
         return node_mask, edge_mask
 
-    def _explained(self, table: Tensor, target: Tensor, index: int | Tensor | None) -> tuple[Tensor, Tensor, int]:
-        """Rows and classes. A binary model has one output for two classes: class 0 is its negative."""
+    def _explained(
+        self, table: Tensor, target: Tensor, index: int | Tensor | None
+    ) -> tuple[Tensor, Tensor, Tensor | None]:
+        """Rows, their classes and signs. A binary model has one output for two classes: class 0 is its negative."""
         rows = torch.arange(len(table)) if index is None else torch.as_tensor(index).reshape(-1)
+        if self.model_config.mode == ModelMode.regression:
+            return rows.repeat_interleave(table.shape[1]), torch.arange(table.shape[1]).repeat(len(rows)), None
+        labels = target.reshape(-1)
+        labels = labels[rows] if len(labels) == len(table) else labels
         if self.model_config.mode == ModelMode.multiclass_classification:
-            return rows, target.reshape(-1)[rows] if target.numel() == len(table) else target.reshape(-1), 1
-        classes = torch.zeros_like(rows)
-        if self.model_config.mode == ModelMode.binary_classification:
-            return rows, classes, 1 if bool(target.reshape(-1)[rows].float().mean() >= 0.5) else -1
-        return rows.repeat_interleave(table.shape[1]), torch.arange(table.shape[1]).repeat(len(rows)), 1
+            return rows, labels, None
+        return rows, torch.zeros_like(rows), torch.where(labels > 0, 1, -1)
 
     def _feature_mask(self, model: torch.nn.Module, work: Workplace, reader: Reader) -> Tensor | None:
         """Single features as groups; one that is 0 has nothing to contribute, so only the others are asked for."""

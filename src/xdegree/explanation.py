@@ -171,9 +171,11 @@ def _finite(value: Any) -> Any:
 def _tensor(value: Any, dtype: torch.dtype) -> Tensor | None:
     if value is None:
         return None
-    tensor = torch.tensor(_number(value))
-    _require(dtype != torch.long or tensor.dtype == torch.long or not tensor.numel(), "node ids must be whole numbers")
-    return tensor.to(dtype)
+    numbers = _number(value)
+    if dtype == torch.long:
+        whole = torch.tensor(numbers)
+        _require(whole.dtype == torch.long or not whole.numel(), "node ids must be whole numbers")
+    return torch.tensor(numbers, dtype=dtype)
 
 
 def _number(value: Any) -> Any:

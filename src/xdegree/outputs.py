@@ -15,8 +15,10 @@ def as_table(output: Any, call: ModelCall) -> Tensor:
         raise TypeError(
             f"the model must return one float tensor to be explained (got {got}); wrap it to return the prediction"
         )
-    if output.dim() == 1 and output.shape[0] != call.x.shape[0] and not _is_batched(call, output.shape[0]):
-        return output.unsqueeze(0)
+    if output.dim() == 1 and output.shape[0] != call.x.shape[0]:
+        batch = find_batch(call)
+        if batch is None or int(batch.max()) + 1 != output.shape[0]:
+            return output.unsqueeze(0)
     return output.reshape(output.shape[0] if output.dim() else 1, -1)
 
 
@@ -25,12 +27,12 @@ def as_tables(target: Tensor, total: Tensor, call: ModelCall) -> Tensor:
     return target.reshape(target.shape[0], *as_table(total, call).shape)
 
 
-def _is_batched(call: ModelCall, graphs: int) -> bool:
-    batch = call.kwargs.get("batch")
-    vectors = (
-        [batch] if isinstance(batch, Tensor) else [t for t in call.tensors() if t.dtype == torch.long and t.dim() == 1]
-    )
-    return any(len(t) == call.x.shape[0] and len(t) and int(t.max()) + 1 == graphs for t in vectors)
+def find_batch(call: ModelCall) -> Tensor | None:
+    """Which graph each node belongs to: ``batch=``, or else the only vector of whole numbers, one per node."""
+    named = call.kwargs.get("batch")
+    found = [named] if isinstance(named, Tensor) else [t for t in call.tensors() if t.dim() == 1]
+    found = [t for t in found if t.dtype == torch.long and t.shape == call.x.shape[:1]]
+    return found[0] if len(found) == 1 and len(found[0]) else None
 
 
 def check_index(index: Any, table: Tensor, call: ModelCall) -> int:

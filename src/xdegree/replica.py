@@ -11,19 +11,22 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.utils._pytree import tree_iter
 
 from .engine import Run, random_state_kept
 from .inputs import ModelCall
+from .portions import carries
 from .registry import module_rule
 
+Watch = Callable[[str, Any], None]
 
-def replicate(
-    model: Any, run: Run | None = None, on_output: Callable[[str, nn.Module, Any, Any], None] | None = None
-) -> Any:
+
+def replicate(model: Any, run: Run | None = None, watch: Watch | None = None) -> Any:
     """Copy the tree of modules, not the parameters; callables that are no modules are returned as they are.
 
     With a ``run``, the replica tells it the path of the module at work and hands modules whose type has a rule
-    to it; ``on_output(path, module, inputs, output)`` sees every module's output.
+    to it; ``watch(path, value)`` sees every module's output, and its first input that carries portions as
+    ``path:input``.
     """
     if not isinstance(model, nn.Module) or isinstance(model, torch.jit.ScriptModule):
         return model
@@ -37,7 +40,7 @@ def replicate(
         copy.__dict__ = {name: _reattach(value, copies) for name, value in module.__dict__.items()}
         copy.__dict__["_buffers"] = {name: b if b is None else b.clone() for name, b in module._buffers.items()}
         if run is not None:
-            _attach(copy, path, run, on_output)
+            _attach(copy, path, run, watch)
     return copies[id(model)]
 
 
@@ -64,19 +67,21 @@ def _reattach(value: Any, copies: dict[int, nn.Module]) -> Any:
     return value
 
 
-def _attach(module: nn.Module, path: str, run: Run, on_output: Any) -> None:
-    def enter(_module: nn.Module, _args: Any) -> None:
+def _attach(module: nn.Module, path: str, run: Run, watch: Watch | None) -> None:
+    def enter(_module: nn.Module, args: Any, kwargs: Any) -> None:
         stack.append(run.module)
         run.module = path
+        if watch is not None:
+            watch(f"{path}:input", next((leaf for leaf in tree_iter((args, kwargs)) if carries(leaf)), None))
 
-    def leave(module: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
+    def leave(_module: nn.Module, _args: Any, output: Any) -> None:
         run.module = stack.pop()
-        if on_output is not None:
-            on_output(path, module, (args, kwargs), output)
+        if watch is not None:
+            watch(path, output)
 
     stack: list[str] = []
-    module.register_forward_pre_hook(enter, prepend=True)
-    module.register_forward_hook(leave, with_kwargs=True)
+    module.register_forward_pre_hook(enter, prepend=True, with_kwargs=True)
+    module.register_forward_hook(leave)
     found = module_rule(module)
     if found is not None:
         module.forward = lambda *args, **kwargs: run.call_module(found, module, *args, **kwargs)

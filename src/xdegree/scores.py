@@ -12,7 +12,7 @@ from .decompose import Decomposition, decompose, whole_survey
 from .explanation import Explanation
 from .groups import Groups
 from .inputs import ModelCall, model_call, prepare
-from .memory import Memory
+from .memory import Memory, budget
 from .options import Options
 from .outputs import as_table, as_tables, check_index, check_target
 from .portions import Portions
@@ -57,8 +57,7 @@ def explain(
         model_kwargs: keyword arguments of the model whose names are taken by this function.
         **kwargs: all other keyword arguments of the model.
     """
-    _one_of("reading", reading, get_args(Reading))
-    _one_of("edges", edges, (None, *get_args(Edges)))
+    check_choices(reading, edges, memory)
     call = model_call(model, args, {**kwargs, **(model_kwargs or {})})
     options = Options.of(options)
     prepare(model, call)
@@ -96,6 +95,8 @@ class Reader:
     """The class of each of these rows."""
     layer: str
     options: Options
+    signs: Tensor | None = None
+    """−1 for rows where less of the output is more of the class, as for class 0 of a binary model."""
 
     def scores(self, model: Any, call: ModelCall, groups: Groups, memory: Memory) -> Tensor:
         """One number per group."""
@@ -112,7 +113,8 @@ class Reader:
         if self.reading == "strength":
             return self._strength(d, d.probes[probes[0]])
         target = self._probability(d) if self.reading == "probability" else d.target
-        return as_tables(target, d.total, call)[:, self.rows, self.classes].sum(1)
+        explained = as_tables(target, d.total, call)[:, self.rows, self.classes]
+        return (explained if self.signs is None else explained * self.signs).sum(1)
 
     def _layer(self) -> str:
         if not self.layer:
@@ -148,9 +150,13 @@ def score_objects(
     return node_scores, _edge_scores(edges, edge_index, node_scores, scores[len(field) :], pair_of)
 
 
-def _one_of(name: str, given: object, allowed: tuple[object, ...]) -> None:
-    if given not in allowed:
-        raise ValueError(f"{name} must be one of {allowed} (got {given!r})")
+def check_choices(reading: object, edges: object, memory: Memory) -> None:
+    """Refuse unknown names before any work."""
+    if reading not in get_args(Reading):
+        raise ValueError(f"reading must be one of {get_args(Reading)} (got {reading!r})")
+    if edges not in (None, *get_args(Edges)):
+        raise ValueError(f"edges must be None or one of {get_args(Edges)} (got {edges!r})")
+    budget(memory, torch.device("cpu"))
 
 
 def _pairs(edge_index: Tensor | None, field: Tensor) -> tuple[Tensor, Tensor]:

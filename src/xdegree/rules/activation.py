@@ -24,6 +24,8 @@ PROPORTIONAL = (
 @rule(*TELESCOPED)
 def activation(call: Call, x: Portions, *args: Any, **kwargs: Any) -> Tensor:
     """ReLU, LeakyReLU and their kin: γ' = f(γ), β' = f(γ + β) − f(γ) (eq. ReLU)."""
+    if any(carries(a) for a in (*args, *kwargs.values())):
+        raise NotImplementedError("an activation whose bounds carry portions has no rule; use maximum and minimum")
     return telescope(call, lambda t: call.op(t, *args, **kwargs), x)
 
 

@@ -1,5 +1,6 @@
 """What several families of rules share: biases, telescoping sums, shares, lifting to the K dimension."""
 
+import math
 from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import Any
@@ -19,7 +20,7 @@ def share_bias(target: Tensor, total: Tensor, bias: Tensor | float, options: Opt
     """
     if options.bias == "background":
         return target.expand(target.shape[0], *_broadcast(target.shape[1:], bias))
-    return target + bias * magnitude_share(target, total)
+    return target + finite(bias) * magnitude_share(target, total)
 
 
 def magnitude_share(target: Tensor, total: Tensor) -> Tensor:
@@ -61,9 +62,11 @@ def proportional(call: Call, x: Portions) -> Tensor:
     return finite(call.total) * magnitude_share(x.target, x.total)
 
 
-def finite(total: Tensor) -> Tensor:
-    """The total with its own infinities left to the background, where 0·∞ would make a NaN the model has not."""
-    return torch.where(total.isfinite(), total, torch.zeros_like(total))
+def finite(value: Tensor | float) -> Tensor | float:
+    """A value without its infinities, which are left to the background: 0·∞ would make a NaN the model has not."""
+    if not isinstance(value, Tensor):
+        return value if math.isfinite(value) else 0.0
+    return value if bool(value.isfinite().all()) else torch.where(value.isfinite(), value, torch.zeros_like(value))
 
 
 def on_rows(f: Callable[[Tensor], Tensor], target: Tensor) -> Tensor:
