@@ -114,11 +114,13 @@ def receptive_field(model: Any, call: ModelCall, seen: Trace, rows: Tensor) -> T
     field = _hops(call, edge_index, seen, rows, seen.hops)[0]
     if len(field) == n:
         return field
-    for other in (-2 * call.x - 1, 2 * call.x + 1):  # smaller and larger, so that no maximum hides the change
-        other[field] = call.x[field]
-        if not _same_rows(seen.output, rows, model, call, other, rows):
-            return everything
-    return field
+    other = 2 * call.x + 1
+    other[::2] *= -1  # smaller here and larger there, so that no maximum or minimum hides the change
+    probes = [other] if n - len(field) >= 16 else [other, -other]
+    for probe in probes:
+        probe[field] = call.x[field]
+    same = all(_same_rows(seen.output, rows, model, call, probe, rows) for probe in probes)
+    return field if same else everything
 
 
 def _same_rows(output: Tensor, rows: Tensor, model: Any, call: ModelCall, x: Tensor, there: Tensor) -> bool:

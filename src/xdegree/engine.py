@@ -6,8 +6,9 @@ aliases and C++ composites. It adopts freshly made buffers, because a model may 
 
 import functools
 import threading
+import weakref
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, Self
 
@@ -16,14 +17,14 @@ from torch import Tensor
 from torch._ops import OpOverload
 from torch.utils._mode_utils import no_dispatch
 from torch.utils._python_dispatch import TorchDispatchMode, _pop_mode, _push_mode
-from torch.utils._pytree import tree_iter, tree_map
 
 from . import rules as _rules  # noqa: F401  (importing the families registers their rules)
 from .intercept import intercepted
 from .options import Options
-from .portions import Alias, LostPortionsError, Portions, carries, total_of, zeros
+from .portions import Alias, LostPortionsError, Messages, Portions, carries, leaves, mapped, total_of, totals, zeros
 from .registry import (
     FACTORIES,
+    FUNCTIONS,
     RULES,
     Call,
     Missing,
@@ -31,7 +32,6 @@ from .registry import (
     Rule,
     aten,
     carries_nothing,
-    function_keys,
     operation_rule,
 )
 
@@ -53,6 +53,7 @@ class Run(TorchDispatchMode):
         self.module = ""
         self.largest = 0
         self._aside = False
+        self._pending: weakref.WeakSet[Messages] = weakref.WeakSet()
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
@@ -70,7 +71,7 @@ class Run(TorchDispatchMode):
     def active(self) -> Iterator[Self]:
         """Make this thread's operations go through the run; afterwards everything is as before."""
         # Fused kernels of transformers and recurrent layers hide their operations from the dispatcher.
-        redirected = intercepted(function_keys(), self.call_function)
+        redirected = intercepted(FUNCTIONS, self.call_function)
         with torch.no_grad(), random_state_kept(), _FUSED_KERNELS.off(), redirected, self:
             yield self
 
@@ -89,14 +90,15 @@ class Run(TorchDispatchMode):
         kwargs = kwargs or {}
         if self._aside:
             return func(*args, **kwargs)
-        if torch.Tag.nondeterministic_seeded in func.tags and operation_rule(func) is None:
+        if _draws(func) and operation_rule(func) is None:
             self._refuse_dropout(func, args)
-        tensors = [x for x in tree_iter((args, kwargs)) if isinstance(x, Tensor)]
-        buffers = [x for x in tensors if isinstance(x, Portions)]
+        buffers = _portions_in(args)
+        if kwargs:
+            buffers += _portions_in(kwargs.values())
         if not any(x.alias.touched for x in buffers):
             return self._plain(func, args, kwargs, buffers)
         if func.overloadpacket in FACTORIES or carries_nothing(func):
-            return self._adopt(func, func(*tree_map(total_of, args), **tree_map(total_of, kwargs)))
+            return self._adopt(func, func(*totals(args), **totals(kwargs)))
         if isinstance(kwargs.get("out"), Tensor):
             return self._into_out(func, args, kwargs)
         if _writes_first(func):
@@ -105,7 +107,7 @@ class Run(TorchDispatchMode):
 
     def _plain(self, func: OpOverload, args: Any, kwargs: Any, buffers: list[Portions]) -> Any:
         """No portion takes part; views of buffers stay buffers, in-place forms return the buffer itself."""
-        out = func(*tree_map(total_of, args), **tree_map(total_of, kwargs)) if buffers else func(*args, **kwargs)
+        out = func(*totals(args), **totals(kwargs)) if buffers else func(*args, **kwargs)
         if buffers and func._schema.is_mutable:
             if torch.Tag.inplace_view in func.tags:
                 args[0].target = zeros(out, self.groups)
@@ -124,7 +126,7 @@ class Run(TorchDispatchMode):
         """
         if _is_view(func) or func._schema.is_mutable:
             return out
-        return tree_map(lambda x: Portions(x, None, self.groups) if _is_buffer(x) else x, out)
+        return mapped(lambda x: Portions(x, None, self.groups) if _is_buffer(x) else x, out)
 
     def _view(self, func: OpOverload, out: Any, args: Any, kwargs: Any) -> Any:
         base: Portions = args[0]
@@ -137,10 +139,16 @@ class Run(TorchDispatchMode):
         return _wrap(out, target, base)
 
     def _out_of_place(self, func: OpOverload, args: Any, kwargs: Any) -> Any:
-        out = func(*tree_map(total_of, args), **tree_map(total_of, kwargs))
+        out = func(*totals(args), **totals(kwargs))
         if _is_view(func) and isinstance(args[0], Portions):
             return self._view(func, out, args, kwargs)
-        return _wrap(out, self._rule(func, out, args, kwargs), None)
+        return self._keep(_wrap(out, self._rule(func, out, args, kwargs), None))
+
+    def _keep(self, out: Any) -> Any:
+        """Remember messages that are not written out, for as long as they live."""
+        if isinstance(out, Portions) and out.messages is not None:
+            self._pending.add(out.messages)
+        return out
 
     def _into_out(self, func: OpOverload, args: Any, kwargs: Any) -> Any:
         """``out=``: the operation without it, then a copy."""
@@ -156,7 +164,7 @@ class Run(TorchDispatchMode):
         functional, into = _functional(func), args[0]
         if functional is None:
             self._unknown(func, args, kwargs, None)
-            func(*tree_map(total_of, args), **tree_map(total_of, kwargs))
+            func(*totals(args), **totals(kwargs))
             return into
         if not isinstance(into, Portions):
             raise LostPortionsError(
@@ -164,7 +172,7 @@ class Run(TorchDispatchMode):
                 " made during the forward pass (a parameter, a buffer of the model, an argument). Clone it first, or"
                 " put the model into eval mode if this is a running statistic."
             )
-        total = functional(*tree_map(total_of, args), **tree_map(total_of, kwargs))
+        total = functional(*totals(args), **totals(kwargs))
         target = self._rule(functional, total, args, kwargs)
         if torch.Tag.inplace_view in func.tags:
             return self._reshape(func, args, kwargs, target)
@@ -188,6 +196,8 @@ class Run(TorchDispatchMode):
                 " shared with its base; write into the base or out of place"
             )
         if into.alias.shared:
+            for messages in list(self._pending):  # they may read from the memory that is about to change
+                messages.dense()
             into.target.copy_(target)
         else:
             into.target = target
@@ -196,14 +206,14 @@ class Run(TorchDispatchMode):
     def _rule(self, func: OpOverload, total: Any, args: Any, kwargs: Any) -> Any:
         """The targets of an operation's outputs, by its rule."""
         found = operation_rule(func)
-        self._note(str(func), args, kwargs, found)
+        self._note(func, args, kwargs, found)
         if found is None:
             return self._unknown(func, args, kwargs, total)
         return self._apply(found, func, total, args, kwargs)
 
     def _apply(self, found: Rule, op: Any, total: Any, args: Any, kwargs: Any) -> Any:
         if not (isinstance(op, OpOverload) and _is_view(op)):  # views of buffers are buffers
-            args, kwargs = tree_map(_without_buffers, (args, kwargs))
+            args, kwargs = mapped(_without_buffers, (args, kwargs))
         try:
             with self.aside():
                 return found(Call(op, total, self.groups, self.options), *args, **kwargs)
@@ -215,7 +225,7 @@ class Run(TorchDispatchMode):
         if not self.collect:
             raise MissingRuleError([missing])
         self.missing.append(missing)
-        return tree_map(lambda x: zeros(x, self.groups) if _is_buffer(x) else None, total)
+        return mapped(lambda x: zeros(x, self.groups) if _is_buffer(x) else None, total)
 
     def call_function(self, function: Any, original: Any, args: Any, kwargs: Any) -> Any:
         """A Python function that has a rule."""
@@ -227,23 +237,23 @@ class Run(TorchDispatchMode):
         return self._call_python(found, module, forward, args, kwargs)
 
     def _call_python(self, found: Rule, op: Any, original: Any, args: Any, kwargs: Any) -> Any:
-        if self._aside or not any(carries(x) for x in tree_iter((args, kwargs))):
+        if self._aside or not any(carries(x) for x in leaves((args, kwargs))):
             return original(*args, **kwargs)
         named = type(op) if isinstance(op, torch.nn.Module) else op
         self._note(f"{named.__module__}.{named.__qualname__}", args, kwargs, found)
         with self.aside():
-            total = original(*tree_map(total_of, args), **tree_map(total_of, kwargs))
+            total = original(*totals(args), **totals(kwargs))
         return _wrap(total, self._apply(found, op, total, args, kwargs), None)
 
-    def _note(self, op: str, args: Any, kwargs: Any, found: Rule | None) -> None:
-        self.seen[op, self.module, found.__name__ if found else ""] += 1
+    def _note(self, op: Any, args: Any, kwargs: Any, found: Rule | None) -> None:
         if self.collect:
-            sizes = (total_of(x).numel() * x.element_size() for x in tree_iter((args, kwargs)) if carries(x))
+            self.seen[str(op), self.module, found.__name__ if found else ""] += 1
+            sizes = (total_of(x).numel() * x.element_size() for x in leaves((args, kwargs)) if carries(x))
             self.largest = max(self.largest, *sizes, 0)
 
     def _refuse_dropout(self, func: OpOverload, args: Any) -> None:
         """Entries dropped at random make every pass another model."""
-        of_portions = any(carries(x) for x in tree_iter(args)) and func.overloadpacket not in FACTORIES
+        of_portions = any(carries(x) for x in leaves(args)) and func.overloadpacket not in FACTORIES
         if of_portions or (func.overloadpacket is aten.bernoulli_ and isinstance(args[0], Portions)):
             raise LostPortionsError(
                 f"{func} draws random numbers on portions {self._where()}: the model is in training mode or drops"
@@ -290,20 +300,40 @@ def _without_buffers(x: Any) -> Any:
     return x.total if isinstance(x, Portions) and not x.alias.touched else x
 
 
+def _portions_in(values: Iterable[Any]) -> list[Portions]:
+    """`leaves` that are portions; this runs at every operation of the model."""
+    found: list[Portions] = []
+    for value in values:
+        kind = type(value)
+        if kind is Portions:
+            found.append(value)
+        elif kind is list or kind is tuple:
+            found += _portions_in(value)
+    return found
+
+
 def _is_buffer(x: Any) -> bool:
     return _is_float(x) and not isinstance(x, Portions) and x.layout == torch.strided
 
 
+@functools.cache
+def _draws(func: OpOverload) -> bool:
+    return torch.Tag.nondeterministic_seeded in func.tags
+
+
+@functools.cache
 def _is_view(func: OpOverload) -> bool:
     return any(r.alias_info is not None for r in func._schema.returns) and not func._schema.is_mutable
 
 
+@functools.cache
 def _writes_first(func: OpOverload) -> bool:
     """In-place forms write into their first argument; a few operations only note something in another one."""
     first = func._schema.arguments[0].alias_info if func._schema.arguments else None
     return first is not None and first.is_write
 
 
+@functools.cache
 def _functional(func: OpOverload) -> OpOverload | None:
     """The out-of-place form of an in-place operation: ``aten.relu_.default`` → ``aten.relu.default``."""
     namespace, name = func._schema.name.split("::")
@@ -321,7 +351,7 @@ def _overload(packet: Any, arguments: list[str], preferred: str) -> OpOverload |
 
 
 def _shapes(args: Any, kwargs: Any) -> str:
-    tensors = (x for x in tree_iter((args, kwargs)) if isinstance(x, Tensor))
+    tensors = (x for x in leaves((args, kwargs)) if isinstance(x, Tensor))
     return ", ".join(str(list(x.shape)) for x in tensors)
 
 

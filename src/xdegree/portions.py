@@ -1,9 +1,16 @@
 """The tensor that carries the model's own value (total) and what each group brought to it (target)."""
 
+import warnings
+from collections.abc import Callable, Iterator
 from typing import Any, Self
 
 import torch
 from torch import Tensor
+
+with warnings.catch_warnings():
+    # PyTorch says once per process that sparse CSR is in beta; users of this package need not hear it.
+    warnings.simplefilter("ignore")
+    torch.sparse_csr_tensor([0, 1], [0], [1.0])
 
 
 class LostPortionsError(RuntimeError):
@@ -26,6 +33,48 @@ class Alias:
         self.broken = False
 
 
+class Messages:
+    """The target of messages along edges, not yet written out: rows of a source, each scaled by a number.
+
+    ``x_j = x[source]; m = x_j * weight; sum of m by target`` is what most layers do. Written out, the messages
+    are the largest thing in a pass, [E, K × F]; kept apart they are a sparse matrix that meets the source once.
+    """
+
+    def __init__(self, source: Tensor, index: Tensor, weight: Tensor | None = None) -> None:
+        self.source = source
+        self.index = index
+        self.weight = weight
+        self._dense: Tensor | None = None
+
+    @property
+    def shape(self) -> torch.Size:
+        """``[K, E, …]``, as if they were written out."""
+        return torch.Size([self.source.shape[0], len(self.index), *self.source.shape[2:]])
+
+    def scaled(self, weight: Tensor) -> "Messages":
+        """Each message times a number of its own, ``[E]``."""
+        return Messages(self.source, self.index, weight if self.weight is None else self.weight * weight)
+
+    def dense(self) -> Tensor:
+        """Written out, for everything that is not a sum."""
+        if self._dense is None:
+            gathered = rows(self.source).index_select(0, self.index)
+            if self.weight is not None:
+                gathered = gathered * self.weight.reshape(-1, *[1] * (gathered.dim() - 1))
+            self._dense = unrows(gathered)
+        return self._dense
+
+    def summed(self, index: Tensor, size: int) -> Tensor:
+        """The messages summed by the rows that index names, ``[K, size, …]``: a sparse matrix times the source."""
+        n, *rest = rows(self.source).shape
+        order = torch.argsort(index, stable=True)
+        counts = torch.bincount(index, minlength=size)
+        start = torch.cat([counts.new_zeros(1), counts.cumsum(0)])
+        weight = self.source.new_ones(len(index)) if self.weight is None else self.weight.to(self.source.dtype)[order]
+        matrix = torch.sparse_csr_tensor(start, self.index[order], weight, (size, n), check_invariants=False)
+        return unrows((matrix @ rows(self.source).reshape(n, -1)).reshape(size, *rest))
+
+
 class Portions(Tensor):
     """A tensor without storage of its own: ``total`` of some shape and ``target`` of shape ``[K, *shape]``.
 
@@ -36,11 +85,11 @@ class Portions(Tensor):
     total: Tensor
     alias: Alias
     groups: int
-    _target: Tensor | None
+    _target: Tensor | Messages | None
 
     @staticmethod
     def __new__(
-        cls, total: Tensor, target: Tensor | None, groups: int | None = None, alias: Alias | None = None
+        cls, total: Tensor, target: Tensor | Messages | None, groups: int | None = None, alias: Alias | None = None
     ) -> Self:
         """A wrapper of the total's shape and strides, so that composites decide as they would without it."""
         self = Tensor._make_wrapper_subclass(
@@ -64,11 +113,18 @@ class Portions(Tensor):
         """The portion of each group, ``[K, *shape]``."""
         if self._target is None:  # a buffer: nobody brought anything yet
             self._target = zeros(self.total, self.groups)
+        elif isinstance(self._target, Messages):
+            self._target = self._target.dense()
         return self._target
 
     @target.setter
     def target(self, value: Tensor) -> None:
         self._target = value
+
+    @property
+    def messages(self) -> Messages | None:
+        """The target if it is messages that are not written out."""
+        return self._target if isinstance(self._target, Messages) else None
 
     @property
     def background(self) -> Tensor:
@@ -146,6 +202,32 @@ def carries(x: object) -> bool:
 def total_of(x: Any) -> Any:
     """The model's own value of x, whatever x is."""
     return x.total if isinstance(x, Portions) else x
+
+
+def leaves(value: Any) -> Iterator[Any]:
+    """What is inside of tuples, lists and dicts. PyTorch's own pytrees do more and cost more than a small operation."""
+    if isinstance(value, tuple | list):
+        for item in value:
+            yield from leaves(item)
+    elif isinstance(value, dict):
+        yield from leaves(list(value.values()))
+    else:
+        yield value
+
+
+def mapped(f: Callable[[Any], Any], value: Any) -> Any:
+    """The same tuples, lists and dicts with f applied to what is inside of them."""
+    if isinstance(value, dict):
+        return {key: mapped(f, item) for key, item in value.items()}
+    if isinstance(value, tuple | list):
+        items = [mapped(f, item) for item in value]
+        return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
+    return f(value)
+
+
+def totals(value: Any) -> Any:
+    """The model's own values of everything inside."""
+    return mapped(total_of, value)
 
 
 def target_of(x: Any, groups: int) -> Tensor:

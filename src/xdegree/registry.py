@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from types import FunctionType
 from typing import Any, TypeVar
 
 import torch
@@ -9,9 +10,10 @@ from torch import Tensor
 from torch._ops import OpOverload, OpOverloadPacket
 
 from .options import Options
+from .portions import Messages
 
 aten = torch.ops.aten
-Target = Tensor | tuple[Tensor | None, ...]
+Target = Tensor | Messages | tuple[Tensor | None, ...]
 Rule = Callable[..., Target]
 R = TypeVar("R", bound=Rule)
 
@@ -30,6 +32,8 @@ class Call:
 
 
 RULES: dict[Any, Rule] = {}
+FUNCTIONS: list[Any] = []
+"""The Python functions among the keys, which a run has to intercept."""
 
 
 def rule(*keys: Any) -> Callable[[R], R]:
@@ -57,6 +61,7 @@ def rule(*keys: Any) -> Callable[[R], R]:
             if key in RULES:
                 raise ValueError(f"{key} has a rule already: {RULES[key].__module__}.{RULES[key].__name__}")
         RULES.update(dict.fromkeys(keys, function))
+        FUNCTIONS.extend(key for key in keys if isinstance(key, FunctionType))
         return function
 
     return register
@@ -67,6 +72,8 @@ def unregister(key: Any) -> None:
     if key not in RULES:
         raise KeyError(f"{key} has no rule")
     del RULES[key]
+    if key in FUNCTIONS:
+        FUNCTIONS.remove(key)
 
 
 def _is_key(key: Any) -> bool:
@@ -75,7 +82,7 @@ def _is_key(key: Any) -> bool:
         return name.startswith("__") or not name.endswith("_")
     if isinstance(key, type):
         return issubclass(key, torch.nn.Module)
-    return hasattr(key, "__code__") and not key.__code__.co_freevars
+    return isinstance(key, FunctionType) and not key.__code__.co_freevars
 
 
 def operation_rule(op: OpOverload) -> Rule | None:
@@ -86,11 +93,6 @@ def operation_rule(op: OpOverload) -> Rule | None:
 def module_rule(module: torch.nn.Module) -> Rule | None:
     """The rule of a module's type or of the nearest base class that has one."""
     return next((RULES[base] for base in type(module).__mro__ if base in RULES), None)
-
-
-def function_keys() -> Iterable[Any]:
-    """The Python functions that have a rule."""
-    return [key for key in RULES if hasattr(key, "__code__")]
 
 
 def carries_nothing(op: OpOverload) -> bool:

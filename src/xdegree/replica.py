@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.utils._pytree import tree_iter
+from torch_geometric.nn.models.rev_gnn import InvertibleModule
 
 from .engine import Run, random_state_kept
 from .inputs import ModelCall
@@ -38,6 +39,8 @@ def replicate(model: Any, run: Run | None = None, watch: Watch | None = None) ->
         if copy is module:
             continue
         copy.__dict__ = {name: _reattach(value, copies) for name, value in module.__dict__.items()}
+        if isinstance(copy, InvertibleModule):
+            copy.disable = True  # it would free the memory of its inputs, which portions do not own
         copy.__dict__["_buffers"] = {name: b if b is None else b.clone() for name, b in module._buffers.items()}
         if run is not None:
             _attach(copy, path, run, watch)
@@ -51,20 +54,28 @@ def run_plain(model: Any, call: ModelCall, x: Tensor) -> Any:
 
 
 def _reattach(value: Any, copies: dict[int, nn.Module]) -> Any:
-    """The value with modules and bound methods of modules replaced by those of the replica."""
+    """The value with modules and bound methods of modules replaced by those of the replica, containers copied."""
+    kind = type(value)
+    if kind in _ATOMS:
+        return value
     if isinstance(value, nn.Module):
         return copies.get(id(value), value)
-    if isinstance(value, MethodType) and id(value.__self__) in copies:
-        return MethodType(value.__func__, copies[id(value.__self__)])
-    if type(value) in (list, tuple):
-        return type(value)(_reattach(item, copies) for item in value)
+    if kind is MethodType:
+        return MethodType(value.__func__, copies.get(id(value.__self__), value.__self__))
+    if kind in (list, tuple):
+        return kind([_reattach(item, copies) for item in value])
     if isinstance(value, set | deque):
         return value.copy()
     if isinstance(value, dict):
         copy = value.copy()  # keeps the subclass, as of the hooks' OrderedDict
-        copy.update({key: _reattach(item, copies) for key, item in value.items()})
+        for key, item in value.items():
+            if type(item) not in _ATOMS:
+                copy[key] = _reattach(item, copies)
         return copy
     return value
+
+
+_ATOMS = frozenset({bool, int, float, str, type(None), Tensor, nn.Parameter})
 
 
 def _attach(module: nn.Module, path: str, run: Run, watch: Watch | None) -> None:

@@ -106,7 +106,7 @@ def law_renumber(case: Case) -> None:
     place[order] = torch.arange(n, device=order.device)
 
     def renumber(value: Any) -> Any:
-        if value is edge_index:
+        if edge_index is not None and value is edge_index:
             return place[value]
         return value[order] if isinstance(value, Tensor) and value.dim() and len(value) == n else value
 

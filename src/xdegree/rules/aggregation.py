@@ -37,12 +37,17 @@ def _row_index(index: Tensor, dim: int) -> Tensor | None:
 @rule(aten.scatter_add)
 def scatter_add(call: Call, x: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
     """Σ of messages: the target is the sum of their targets (eq. gcn, its linear part)."""
+    by_row = _row_index(index, dim % x.dim()) if index.shape == src.shape else None
+    if isinstance(src, Portions) and src.messages is not None and dim == 0 and by_row is not None:
+        return _added(call, x, src.messages.summed(by_row, x.shape[0]))
     return _added(call, x, scatter_sum(_cut(target_of(src, call.groups), index), dim, index, x.shape[dim]))
 
 
 @rule(aten.index_add)
 def index_add(call: Call, x: Tensor, dim: int, index: Tensor, src: Tensor, *, alpha: float = 1) -> Tensor:
     """Σ of messages by a vector of rows (eq. gcn, its linear part)."""
+    if isinstance(src, Portions) and src.messages is not None and dim == 0 and alpha == 1:
+        return _added(call, x, src.messages.summed(index, x.shape[0]))
     full = _rows_of(index, src, dim)
     return _added(call, x, scatter_sum(target_of(src, call.groups) * alpha, dim, full, x.shape[dim]))
 

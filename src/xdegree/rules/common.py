@@ -20,7 +20,9 @@ def share_bias(target: Tensor, total: Tensor, bias: Tensor | float, options: Opt
     """
     if options.bias == "background":
         return target.expand(target.shape[0], *_broadcast(target.shape[1:], bias))
-    return target + finite(bias) * magnitude_share(target, total)
+    share = magnitude_share(target, total)
+    shape = _broadcast(share.shape[1:], bias)
+    return (share.mul_(finite(bias)) if shape == share.shape[1:] else share * finite(bias)).add_(target)
 
 
 def magnitude_share(target: Tensor, total: Tensor) -> Tensor:

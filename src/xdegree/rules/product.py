@@ -5,19 +5,26 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..portions import Portions, carries, spread, total_of
+from ..portions import Messages, Portions, carries, spread, total_of
 from ..registry import Call, aten, rule
 from .common import finite, magnitude_share, shift, targets, telescope
 
 
 @rule(aten.mul)
-def mul(call: Call, a: Any, b: Any) -> Tensor:
+def mul(call: Call, a: Any, b: Any) -> Tensor | Messages:
     """attention × value: target × target, the other three products are background; a plain factor scales."""
     if carries(a) and carries(b):
         left, right = targets(call, a, b)
         return left * right
     x, factor = (a, b) if carries(a) else (b, a)
+    if x.messages is not None and _per_row(factor, call.total):
+        return x.messages.scaled(total_of(factor).reshape(-1))
     return spread(x.target, call.total.dim()) * total_of(factor)
+
+
+def _per_row(factor: Any, total: Tensor) -> bool:
+    """Whether a factor is one number per row."""
+    return isinstance(factor, Tensor) and factor.dim() == total.dim() and factor.numel() == len(factor) == len(total)
 
 
 @rule(aten.div)
@@ -67,10 +74,11 @@ def glu(call: Call, x: Portions, dim: int = -1) -> Tensor:
 @rule(aten.addcmul)
 def addcmul(call: Call, x: Tensor, a: Tensor, b: Tensor, *, value: float = 1) -> Tensor:
     """x + value·a·b, as the product and the sum would give it."""
-    product = Portions(total_of(a) * total_of(b) * value, mul(_of(call, a, b), a, b) * value) if _any(a, b) else None
-    if product is None:
-        return _add(call, x, total_of(a) * total_of(b) * value)
-    return _add(call, x, product)
+    total = total_of(a) * total_of(b)
+    if not _any(a, b):
+        return _add(call, x, total * value)
+    inner = Call(aten.mul.Tensor, total, call.groups, call.options)
+    return _add(call, x, Portions(total * value, _dense(mul(inner, a, b)) * value))
 
 
 @rule(aten.addcdiv)
@@ -83,12 +91,12 @@ def addcdiv(call: Call, x: Tensor, a: Tensor, b: Tensor, *, value: float = 1) ->
     return _add(call, x, Portions(quotient * value, div(inner, a, b) * value))
 
 
+def _dense(target: Tensor | Messages) -> Tensor:
+    return target.dense() if isinstance(target, Messages) else target
+
+
 def _any(*xs: Tensor) -> bool:
     return any(carries(x) for x in xs)
-
-
-def _of(call: Call, a: Tensor, b: Tensor) -> Call:
-    return Call(aten.mul.Tensor, total_of(a) * total_of(b), call.groups, call.options)
 
 
 def _add(call: Call, a: Tensor, b: Tensor) -> Tensor:

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..portions import Portions, carries, rows, spread, target_of, total_of, unrows
+from ..portions import Messages, Portions, carries, rows, spread, target_of, total_of, unrows
 from ..registry import Call, aten, rule
 from .common import Half, lift, shift, targets
 
@@ -114,10 +114,10 @@ def reduce_linear(call: Call, x: Portions, dim: Any = None, keepdim: bool = Fals
 
 
 @rule(aten.index_select)
-def index_select(call: Call, x: Portions, dim: int, index: Tensor) -> Tensor:
+def index_select(call: Call, x: Portions, dim: int, index: Tensor) -> Tensor | Messages:
     """Gather rows, as a message does: x_j of every edge."""
-    if x.dim() and dim % x.dim() == 0:
-        return unrows(rows(x.target).index_select(0, index))
+    if x.dim() > 1 and dim % x.dim() == 0:
+        return Messages(x.target, index)
     return x.target.index_select(shift(dim), index)
 
 
