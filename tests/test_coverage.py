@@ -27,7 +27,6 @@ OPEN = {
     "pool.ASAPooling": "no rule for a sparse matrix made of portions",
     "pool.ASAPooling GCN": "no rule for a sparse matrix made of portions",
     "adjacency.sparse adjacency made of attention": "no rule for a sparse matrix made of portions",
-    "activation.RReLU": "its rule does not know the default slopes",
     "expression.embedding_bag": "no rule for bags of embeddings",
 }
 # What PyG and PyTorch say about their own code is not what is tested here.

@@ -442,6 +442,7 @@ def test_save_and_load_infinities_and_an_edgeless_graph(tmp_path):
         prediction=torch.tensor([0.5]),
         target=0,
         index=0,
+        num_nodes=3,
         nodes=torch.arange(3),
         edge_index=torch.zeros(2, 0, dtype=torch.long),
         edge_scores=torch.zeros(0),

@@ -207,7 +207,7 @@ def test_bad_choices_of_the_explainer():
 
 @pytest.mark.parametrize(
     "unsupported",
-    [{"edge": "attributes"}, {"edge": "common_attributes"}, {"level": "edge"}],
+    [{"edge": "attributes"}, {"edge": "common_attributes"}],
 )
 def test_what_it_does_not_support_is_refused(unsupported):
     with pytest.raises(ValueError, match=r"does not support|edge_mask_type"):

@@ -2,12 +2,12 @@
 
 from .check import Report, check
 from .decompose import Decomposition, decompose
+from .explain import explain
 from .explainer import DegreeExplainer
-from .explanation import Explanation
+from .explanation import Explanation, HeteroExplanation
 from .options import Options
 from .portions import LostPortionsError, Portions
 from .registry import Call, MissingRuleError, rule
-from .scores import explain
 
 __version__ = "0.1.0.dev0"
 
@@ -16,6 +16,7 @@ __all__ = [
     "Decomposition",
     "DegreeExplainer",
     "Explanation",
+    "HeteroExplanation",
     "LostPortionsError",
     "MissingRuleError",
     "Options",

@@ -7,6 +7,7 @@ from typing import Any
 from .decompose import survey
 from .inputs import model_call, prepare
 from .registry import Missing
+from .sources import Of, find_source
 
 
 @dataclass(frozen=True)
@@ -47,11 +48,16 @@ class Report:
 
 
 def check(
-    model: Callable[..., Any], *args: Any, model_kwargs: Mapping[str, Any] | None = None, **kwargs: Any
+    model: Callable[..., Any],
+    *args: Any,
+    of: Of = "node",
+    start: str | None = None,
+    model_kwargs: Mapping[str, Any] | None = None,
+    **kwargs: Any,
 ) -> Report:
     """Survey a model: one forward pass with no groups at all tells which rules it needs."""
     call = model_call(model, args, {**kwargs, **(model_kwargs or {})})
     prepare(model, call)
-    run = survey(model, call)
+    run = survey(model, call, find_source(model, call, of, start))
     rows = tuple(Row(op, module, name, count) for (op, module, name), count in run.seen.items())
     return Report(rows, tuple(dict.fromkeys(run.missing)))

@@ -1,16 +1,17 @@
 """The part of the graph that a node's prediction is computed from, found by following the message passing."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.utils._pytree import tree_map
 from torch_geometric.nn import MessagePassing
 from torch_geometric.utils import k_hop_subgraph
 
+from .edges import find_edge_index
 from .inputs import ModelCall
-from .outputs import as_table, find_batch
+from .outputs import Level, as_table, find_batch
+from .portions import leaves, mapped
 from .replica import replicate, run_plain
 
 
@@ -39,7 +40,7 @@ def trace(model: Any, call: ModelCall) -> Trace:
                 module.register_propagate_forward_pre_hook(lambda module, _: flows.append(module.flow))
             if isinstance(module, MessagePassing) or next(module.parameters(recurse=False), None) is not None:
                 _watch(module, path, inside, layers)
-    output = run_plain(replica, call, call.x)
+    output = run_plain(replica, call)
     return Trace(output, len(flows), frozenset(flows), layers[-1] if layers else "")
 
 
@@ -65,12 +66,14 @@ class Workplace:
     call: ModelCall
     rows: Tensor
     """The explained rows of this call's output."""
-    field: Tensor
-    """The nodes that can contribute, by their own ids."""
+    field: Any
+    """The nodes that can contribute, by their own ids; a dict by type where there are several."""
     num_nodes: int
     """Of the whole graph."""
     nodes: Tensor | None = None
     """The nodes of the cut by their own ids; None if nothing was cut."""
+    edges: Tensor | None = None
+    """The edges of the cut by their own ids; None if nothing was cut."""
 
     def groups(self, ids: Tensor) -> list[list[int]]:
         """Groups of nodes, ``[K, m]`` of their own ids (a node may stand twice), as this call numbers them."""
@@ -80,38 +83,69 @@ class Workplace:
         return [sorted({place[node] for node in group}) for group in ids.tolist()]
 
 
-def workplace(model: Any, call: ModelCall, seen: Trace, rows: Tensor) -> Workplace:
+def workplace(model: Any, call: ModelCall, seen: Trace, rows: Tensor, level: Level | None = None) -> Workplace:
     """The nodes that can contribute to some rows of the output, and the smallest call that gives these rows."""
-    n = call.x.shape[0]
-    if as_table(seen.output, call).shape[0] != n or n == 1:
+    if not isinstance(call.x, Tensor):
+        every = {kind: torch.arange(len(x), device=x.device) for kind, x in call.x.items()}
+        return Workplace(call, rows, every, sum(len(x) for x in call.x.values()))
+    n, level = len(call.x), level or as_table(seen.output, call).level
+    if level == "graph" or n == 1:
         return Workplace(call, rows, _nodes_of_graphs(call, rows), n)
-    field = receptive_field(model, call, seen, rows)
+    links = call.get("edge_label_index") if level == "edge" else None
+    if level == "edge" and links is None:
+        return Workplace(call, rows, torch.arange(n, device=call.x.device), n)
+    seeds = rows if links is None else links[:, rows].flatten().unique()
+    field = receptive_field(model, call, seen, rows, seeds)
     if len(field) < n:
         for hops in (seen.hops, seen.hops + 1):
-            cut = _cut_out(model, call, seen, rows, field, hops)
+            cut = _cut_out(model, call, seen, rows, seeds, links, field, hops)
             if cut is not None:
                 return cut
     return Workplace(call, rows, field, n)
+
+
+def fields_of_rows(model: Any, call: ModelCall, seen: Trace, rows: list[int], level: Level) -> list[Tensor]:
+    """The nodes that can contribute to each of several rows; what holds for the first is taken to hold for all."""
+    if level == "graph":
+        return [_nodes_of_graphs(call, torch.tensor([row])) for row in rows]
+    links, edge_index = call.get("edge_label_index") if level == "edge" else None, find_edge_index(call)
+    seeds = [torch.tensor([row]) if links is None else links[:, row].unique() for row in rows]
+    first = receptive_field(model, call, seen, torch.tensor(rows[:1]), seeds[0])
+    if edge_index is None or len(first) == len(call.x):
+        return [torch.arange(len(call.x), device=call.x.device)] * len(rows)
+    return [first, *(_hops(call, edge_index, seen, seed, seen.hops)[0] for seed in seeds[1:])]
+
+
+def graphs_are_apart(model: Any, call: ModelCall, seen: Trace, batch: Tensor) -> bool:
+    """Whether no graph of a batch has a say in the prediction of another: other features there change nothing here."""
+    graphs = torch.arange(int(batch.max()) + 1, device=batch.device)
+    for parity in (0, 1):
+        probe = call.x.clone()
+        probe[batch % 2 != parity] = 2 * probe[batch % 2 != parity] + 1
+        same = graphs[graphs % 2 == parity]
+        if len(same) and not _same_rows(seen.output, same, model, call, same, (call.x, probe)):
+            return False
+    return True
 
 
 def _nodes_of_graphs(call: ModelCall, graphs: Tensor) -> Tensor:
     batch = find_batch(call)
     if batch is not None:
         return torch.isin(batch, graphs.to(batch.device)).nonzero().flatten()
-    return torch.arange(call.x.shape[0], device=call.x.device)
+    return torch.arange(len(call.x), device=call.x.device)
 
 
-def receptive_field(model: Any, call: ModelCall, seen: Trace, rows: Tensor) -> Tensor:
+def receptive_field(model: Any, call: ModelCall, seen: Trace, rows: Tensor, seeds: Tensor) -> Tensor:
     """The nodes within reach of the messages; all nodes where that is not the whole truth.
 
     A model may mix nodes without messages (a global pooling, a norm over the graph, attention among all), so the
     claim is put to the test: other features outside must not change the prediction.
     """
-    edge_index, n = find_edge_index(call), call.x.shape[0]
+    edge_index, n = find_edge_index(call), len(call.x)
     everything = torch.arange(n, device=call.x.device)
-    if edge_index is None or len(seen.flows) != 1:
+    if edge_index is None or len(seen.flows) != 1 or not call.x.is_floating_point():
         return everything
-    field = _hops(call, edge_index, seen, rows, seen.hops)[0]
+    field = _hops(call, edge_index, seen, seeds, seen.hops)[0]
     if len(field) == n:
         return field
     other = 2 * call.x + 1
@@ -119,31 +153,42 @@ def receptive_field(model: Any, call: ModelCall, seen: Trace, rows: Tensor) -> T
     probes = [other] if n - len(field) >= 16 else [other, -other]
     for probe in probes:
         probe[field] = call.x[field]
-    same = all(_same_rows(seen.output, rows, model, call, probe, rows) for probe in probes)
+    same = all(_same_rows(seen.output, rows, model, call, rows, (call.x, probe)) for probe in probes)
     return field if same else everything
 
 
-def _same_rows(output: Tensor, rows: Tensor, model: Any, call: ModelCall, x: Tensor, there: Tensor) -> bool:
+def _same_rows(
+    output: Tensor, rows: Tensor, model: Any, call: ModelCall, there: Tensor, *replaced: tuple[Any, Any]
+) -> bool:
     """Whether another call gives the same predictions, up to rounding."""
     try:
-        again = run_plain(model, call, x)[there]
+        again = run_plain(model, call, *replaced)[there]
     except (RuntimeError, IndexError, ValueError, TypeError, AssertionError):
         return False  # the model is made for the whole graph
     before = output[rows]
     return bool((again - before).abs().max() <= 64 * torch.finfo(output.dtype).eps * before.abs().max())
 
 
-def _cut_out(model: Any, call: ModelCall, seen: Trace, rows: Tensor, field: Tensor, hops: int) -> Workplace | None:
+def _cut_out(
+    model: Any,
+    call: ModelCall,
+    seen: Trace,
+    rows: Tensor,
+    seeds: Tensor,
+    links: Tensor | None,
+    field: Tensor,
+    hops: int,
+) -> Workplace | None:
     """The computation graph as a call of its own, tried and found to give the same predictions.
 
     Sums of messages need as many hops as there are layers; a norm by degree needs one more, so that the degrees
     of all nodes that contribute are complete. None where the arguments do not tell how to cut.
     """
-    edge_index, n = find_edge_index(call), call.x.shape[0]
-    if edge_index is None or edge_index.shape[1] == n:
+    edge_index, n = find_edge_index(call), len(call.x)
+    if edge_index is None or edge_index.shape[1] == n or not _is_inside(edge_index, call):
         return None
     e = edge_index.shape[1]
-    nodes, kept = _hops(call, edge_index, seen, rows, hops)
+    nodes, kept = _hops(call, edge_index, seen, seeds, hops)
     if len(nodes) == n:
         return None
     place = edge_index.new_full((n,), -1)
@@ -152,29 +197,25 @@ def _cut_out(model: Any, call: ModelCall, seen: Trace, rows: Tensor, field: Tens
     def shrink(value: Any) -> Any:
         if value is edge_index:
             return place[edge_index[:, kept]]
+        if links is not None and value is links:
+            return place[links[:, rows]]
         if isinstance(value, Tensor) and value.dim() and value.shape[0] in (n, e):
             return value[nodes] if value.shape[0] == n else value[kept]
         return value
 
-    smaller = ModelCall(tree_map(shrink, call.args), tree_map(shrink, dict(call.kwargs)))
-    there = place[rows]
-    if not _same_rows(seen.output, rows, model, smaller, smaller.x, there):
+    smaller = replace(call, args=mapped(shrink, call.args), kwargs=mapped(shrink, dict(call.kwargs)))
+    there = place[rows] if links is None else torch.arange(len(rows), device=rows.device)
+    if not _same_rows(seen.output, rows, model, smaller, there):
         return None
-    return Workplace(smaller, there, field, n, nodes)
+    return Workplace(smaller, there, field, n, nodes, kept.nonzero().flatten())
 
 
-def _hops(call: ModelCall, edge_index: Tensor, seen: Trace, rows: Tensor, hops: int) -> tuple[Tensor, Tensor]:
+def _is_inside(value: Any, call: ModelCall) -> bool:
+    """Whether a value is an argument itself, not hidden in a Data object."""
+    return any(leaf is value for leaf in leaves((call.args, dict(call.kwargs))))
+
+
+def _hops(call: ModelCall, edge_index: Tensor, seen: Trace, seeds: Tensor, hops: int) -> tuple[Tensor, Tensor]:
     flow = next(iter(seen.flows), "source_to_target")
-    nodes, _, _, kept = k_hop_subgraph(rows, hops, edge_index, num_nodes=call.x.shape[0], flow=flow)
+    nodes, _, _, kept = k_hop_subgraph(seeds, hops, edge_index, num_nodes=len(call.x), flow=flow)
     return nodes, kept
-
-
-def find_edge_index(call: ModelCall) -> Tensor | None:
-    """The one tensor of edges among the arguments, ``[2, E]`` of whole numbers; None if there is none or several."""
-    named = call.kwargs.get("edge_index")
-    found = [named] if isinstance(named, Tensor) else [t for t in (*call.args, *call.kwargs.values()) if _is_edges(t)]
-    return found[0] if len(found) == 1 and _is_edges(found[0]) else None
-
-
-def _is_edges(value: Any) -> bool:
-    return type(value) is Tensor and value.dtype == torch.long and value.dim() == 2 and value.shape[0] == 2

@@ -10,13 +10,14 @@ from torch import Tensor, nn
 from torch.utils._pytree import tree_flatten, tree_iter, tree_unflatten
 
 from .engine import Run
-from .groups import Groups, shares, split
-from .inputs import ModelCall, model_call, prepare
+from .groups import number_of, shares, some
+from .inputs import ModelCall, mapped_tensors, model_call, prepare
 from .memory import Memory, chunks
 from .options import Options
-from .portions import LostPortionsError, Portions, carries, target_of, total_of
+from .portions import LostPortionsError, carries, target_of, total_of
 from .registry import MissingRuleError
 from .replica import replicate
+from .sources import Of, Source, find_source
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,9 @@ class Decomposition:
 def decompose(
     model: Callable[..., Any],
     *args: Any,
-    groups: Groups,
+    groups: Any,
+    of: Of = "node",
+    start: str | None = None,
     probes: Iterable[str] = (),
     options: Options | None = None,
     memory: Memory = None,
@@ -63,7 +66,12 @@ def decompose(
         model: a PyG model or any callable that computes with PyTorch.
         *args: the model's arguments, or a PyG ``Data`` in their place.
         groups: lists of node ids; or a mask ``[K, N]`` of truth values or shares in 0..1; or a mask
-            ``[K, N, F]`` of single features.
+            ``[K, N, F]`` of single features. With several types of nodes or edges (``x_dict``): dicts by type,
+            ``[{"paper": [0, 3]}, {"author": [1]}]``, or a dict of masks.
+        of: what the groups consist of: ``"node"`` (or ``"feature"``, the same with a mask ``[K, N, F]``);
+            ``"edge"``, the messages along edges in all layers; ``"edge_feature"``, the rows of ``edge_attr`` or
+            ``edge_weight``. Edges are named by their place in ``edge_index``.
+        start: for models of whole numbers: the module, as an embedding, whose output is split instead of x.
         probes: names of modules whose output portions are wanted too (``"lin2:input"`` for what goes in).
         options: choices among rules; the paper's by default.
         memory: budget in bytes for the portions (or as text, ``"2GB"``); by default a quarter of what is free.
@@ -73,16 +81,32 @@ def decompose(
     call = model_call(model, args, {**kwargs, **(model_kwargs or {})})
     options = Options.of(options)
     prepare(model, call)
-    share = shares(groups, call.x)
+    source = find_source(model, call, of, start)
+    return decompose_source(model, call, source, groups, probes, options, memory)
+
+
+def decompose_source(
+    model: Any,
+    call: ModelCall,
+    source: Source,
+    groups: Any,
+    probes: Iterable[str],
+    options: Options,
+    memory: Memory,
+) -> Decomposition:
+    """`decompose` after its arguments have been understood."""
+    share = source_shares(source, groups)
     names = _known(model, probes)
-    cuts = chunks(share.shape[0], memory, model, call, lambda: survey(model, call, options).largest)
-    return _joined([_one_pass(model, call, split(call.x, share[cut]), names, options) for cut in cuts])
+    cuts = chunks(number_of(share), memory, model, call, lambda: survey(model, call, source, options).largest)
+    return _joined([_one_pass(model, call, source, some(share, cut), names, options) for cut in cuts])
 
 
-def _one_pass(model: Any, call: ModelCall, target: Tensor, names: tuple[str, ...], options: Options) -> Decomposition:
+def _one_pass(
+    model: Any, call: ModelCall, source: Source, share: Any, names: tuple[str, ...], options: Options
+) -> Decomposition:
     """All groups at once; operations without a rule are all found before the error is raised."""
     found: dict[str, Decomposition] = {}
-    run = Run(target.shape[0], options)
+    run = Run(number_of(share), options)
 
     def keep(path: str, value: Any) -> None:
         """Note a probe as it is now; the model may write into it later."""
@@ -91,12 +115,13 @@ def _one_pass(model: Any, call: ModelCall, target: Tensor, names: tuple[str, ...
                 found[path] = _result(value, run.groups, f"the probe {path}", copy=True)
 
     replica = replicate(model, run, keep if names else None)
-    x = Portions(call.x.clone(), target)
+    replaced = source.start(run, replica, share)
     try:
         with run.active():
-            output = call.run(replica, x)
+            output = call.run(replica, *replaced)
     except MissingRuleError as error:
-        raise MissingRuleError(survey(model, call, options).missing or error.missing) from None
+        raise MissingRuleError(survey(model, call, source, options).missing or error.missing) from None
+    source.finish()
     unreached = [name for name in names if name not in found]
     if unreached:
         raise ValueError(f"probes names {unreached}, which the model did not call in this forward pass")
@@ -104,26 +129,34 @@ def _one_pass(model: Any, call: ModelCall, target: Tensor, names: tuple[str, ...
 
 
 @contextmanager
-def whole_survey(model: Any, call: ModelCall) -> Iterator[None]:
+def whole_survey(model: Any, call: ModelCall, source: Source) -> Iterator[None]:
     """Let an error about missing rules speak of the user's own arguments, not of a part that was cut out."""
     try:
         yield
     except MissingRuleError as error:
-        raise MissingRuleError(survey(model, call).missing or error.missing) from None
+        raise MissingRuleError(survey(model, call, source).missing or error.missing) from None
 
 
-def survey(model: Any, call: ModelCall, options: Options | None = None) -> Run:
+def survey(model: Any, call: ModelCall, source: Source, options: Options | None = None) -> Run:
     """Run the model with no groups at all: which operations portions meet, and which of them lack a rule."""
     run = Run(0, options or Options(), collect=True)
     replica = replicate(model, run)
-    x = Portions(call.x.clone(), split(call.x, call.x.new_zeros(0, call.x.shape[0])))
+    replaced = source.start(run, replica, source_shares(source, None))
     try:
         with run.active():
-            call.run(replica, x)
+            call.run(replica, *replaced)
     except Exception:
         if not run.missing:  # else it may be a consequence of what is missing
             raise
     return run
+
+
+def source_shares(source: Source, groups: Any) -> Any:
+    """The groups' shares of what a source splits; of no groups at all for None."""
+    rows = source.rows
+    if groups is None:
+        return mapped_tensors(lambda x: x.new_zeros(0, len(x)), rows)
+    return shares(groups, rows, source.what)
 
 
 def _result(

@@ -79,7 +79,7 @@ def _print_auc(explanations: Sequence[Explanation], data: Data, layers: int) -> 
     for e in explanations:
         truth = (data.motif == data.motif[e.index])[e.nodes]
         hops = hops_from(e.index, data.edge_index, data.num_nodes, most=layers)
-        for aucs, scores in zip(results.values(), (e.node_scores, -hops, spread[e.index]), strict=True):
+        for aucs, scores in zip(results.values(), (e.scores, -hops, spread[e.index]), strict=True):
             aucs.append(auc(scores[e.nodes], truth))
     print(
         f"\nNode AUC against the own house, mean over all {len(explanations)} test nodes of houses predicted correctly."

@@ -4,16 +4,18 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch_geometric.explain import ExplainerAlgorithm, Explanation
-from torch_geometric.explain.config import MaskType, ModelMode, ModelTaskLevel
+from torch_geometric.explain import ExplainerAlgorithm, Explanation, HeteroExplanation
+from torch_geometric.explain.config import MaskType, ModelMode
 
 from .computation_graph import Workplace, trace, workplace
 from .decompose import whole_survey
-from .inputs import ModelCall, prepare
+from .inputs import model_call, prepare
 from .memory import Memory
 from .options import Options
 from .outputs import as_table
-from .scores import Edges, Reader, Reading, check_choices, score_objects
+from .portions import mapped
+from .scores import MASK_ENTRIES, Edges, Reader, Reading, check_choices, score_entries, score_objects
+from .sources import find_source
 
 
 class DegreeExplainer(ExplainerAlgorithm):
@@ -43,44 +45,50 @@ class DegreeExplainer(ExplainerAlgorithm):
         self.memory = memory
 
     def supports(self) -> bool:
-        """Node and graph level, every mode and return type; edges as objects."""
-        edge_type = self.explainer_config.edge_mask_type
-        return self.model_config.task_level != ModelTaskLevel.edge and edge_type in (None, MaskType.object)
+        """Every level, mode and return type; edges as objects."""
+        return self.explainer_config.edge_mask_type in (None, MaskType.object)
 
     @torch.no_grad()
     def forward(
         self,
         model: torch.nn.Module,
-        x: Tensor,
-        edge_index: Tensor,
+        x: Any,
+        edge_index: Any,
         *,
         target: Tensor,
         index: int | Tensor | None = None,
         **kwargs: Any,
-    ) -> Explanation:
+    ) -> Any:
         """The masks that the explainer was asked for."""
-        call = ModelCall((x, edge_index), kwargs)
+        call = model_call(model, (x, edge_index), kwargs)
         prepare(model, call)
         seen = trace(model, call)
-        rows, classes, signs = self._explained(as_table(seen.output, call), target, index)
+        table = as_table(seen.output, call)
+        rows, classes, signs = self._explained(table.values, target, index)
         work = workplace(model, call, seen, rows)
         reader = Reader(self.reading, work.rows, classes, self.layer or seen.output_layer, self.options, signs)
-        with whole_survey(model, call):
-            node_mask, edge_mask = self._masks(model, work, reader, edge_index)
-        return Explanation(**{n: m for n, m in (("node_mask", node_mask), ("edge_mask", edge_mask)) if m is not None})
+        with whole_survey(model, call, find_source(model, call)):
+            masks = self._masks(model, work, reader, edge_index)
+        if not isinstance(x, dict):
+            return Explanation(**{name: mask for name, mask in masks.items() if mask is not None})
+        found = HeteroExplanation()
+        for name, mask in masks.items():
+            if mask is not None:
+                found.set_value_dict(name, mask)
+        return found
 
-    def _masks(
-        self, model: torch.nn.Module, work: Workplace, reader: Reader, edge_index: Tensor
-    ) -> tuple[Tensor | None, Tensor | None]:
+    def _masks(self, model: torch.nn.Module, work: Workplace, reader: Reader, edge_index: Any) -> dict[str, Any]:
         wanted = self.explainer_config
-        node_mask, edge_mask = None, None
+        masks: dict[str, Any] = {"node_mask": None, "edge_mask": None}
         if wanted.node_mask_type == MaskType.object or wanted.edge_mask_type is not None:
             edges = self.edges if wanted.edge_mask_type is not None else None
-            node_mask, edge_mask = score_objects(model, work, reader, self.memory, edges, edge_index)
-            node_mask = node_mask.unsqueeze(-1)
-        if wanted.node_mask_type != MaskType.object:
-            node_mask = self._feature_mask(model, work, reader)
-        return node_mask, edge_mask
+            scores = score_objects(model, work, reader, self.memory, edges, edge_index)
+            masks["edge_mask"] = None if scores.edges is None else mapped(lambda s: s.sum(0), scores.edges)
+            if wanted.node_mask_type == MaskType.object:
+                masks["node_mask"] = mapped(lambda s: s.sum(0).unsqueeze(-1), scores.nodes)
+        if wanted.node_mask_type in (MaskType.attributes, MaskType.common_attributes):
+            masks["node_mask"] = self._feature_mask(model, work, reader)
+        return masks
 
     def _explained(
         self, table: Tensor, target: Tensor, index: int | Tensor | None
@@ -95,36 +103,21 @@ class DegreeExplainer(ExplainerAlgorithm):
             return rows, labels, None
         return rows, torch.zeros_like(rows), torch.where(labels > 0, 1, -1)
 
-    def _feature_mask(self, model: torch.nn.Module, work: Workplace, reader: Reader) -> Tensor | None:
-        """Single features as groups; one that is 0 has nothing to contribute, so only the others are asked for."""
-        kind, x = self.explainer_config.node_mask_type, work.call.x
-        if kind is None:
-            return None
-        if kind == MaskType.common_attributes:
-            columns = (x != 0).any(0).nonzero()
-            entries = columns.new_tensor([[-1, column] for column in columns.flatten().tolist()]).reshape(-1, 2)
+    def _feature_mask(self, model: torch.nn.Module, work: Workplace, reader: Reader) -> Tensor:
+        """Single features as groups, or the whole columns of them."""
+        if not isinstance(work.field, Tensor):
+            raise NotImplementedError("masks of features are for one type of nodes; use node_mask_type='object'")
+        x, source = work.call.x, find_source(model, work.call)
+        if self.explainer_config.node_mask_type == MaskType.common_attributes:
+            columns = (x != 0).any(0).nonzero().flatten()
             mask = x.new_zeros(1, x.shape[1])
-            mask[0, columns.flatten()] = self._entry_scores(model, work, reader, entries)
+            for chunk in columns.split(max(1, MASK_ENTRIES // max(1, x.numel()))):
+                groups = torch.zeros(len(chunk), *x.shape, dtype=torch.bool, device=x.device)
+                groups[torch.arange(len(chunk)), :, chunk] = True
+                mask[0, chunk] = reader.scores(model, work.call, groups, self.memory)
             return mask
         here = torch.tensor(work.groups(work.field.unsqueeze(1)), device=x.device).flatten()
-        entries = (x[here] != 0).nonzero()
+        scores = score_entries(model, work.call, reader, source, self.memory, here).sum(0)
         mask = x.new_zeros(work.num_nodes, x.shape[1])
-        entries_here = torch.stack([here[entries[:, 0]], entries[:, 1]], 1)
-        mask[work.field[entries[:, 0]], entries[:, 1]] = self._entry_scores(model, work, reader, entries_here)
+        mask[slice(None) if work.nodes is None else work.nodes] = scores
         return mask
-
-    def _entry_scores(self, model: torch.nn.Module, work: Workplace, reader: Reader, entries: Tensor) -> Tensor:
-        """The score of each entry (row, column) of the features; row −1 stands for the whole column."""
-        x = work.call.x
-        size = max(1, MASK_ENTRIES // max(1, x.numel()))
-        scores = [x.new_zeros(0)]
-        for chunk in entries.split(size):
-            mask = torch.zeros(len(chunk), *x.shape, dtype=torch.bool, device=x.device)
-            for number, (row, column) in enumerate(chunk.tolist()):
-                mask[number, slice(None) if row < 0 else row, column] = True
-            scores.append(reader.scores(model, work.call, mask, self.memory))
-        return torch.cat(scores)
-
-
-MASK_ENTRIES = 2**26
-"""Truth values in one mask of features, at most."""

@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,65 +16,95 @@ if TYPE_CHECKING:
     import networkx
     import pandas
     from torch_geometric.explain import Explanation as PyGExplanation
+    from torch_geometric.explain import HeteroExplanation as PyGHeteroExplanation
 
 FORMAT = "xdegree.explanation/1"
 
 
 @dataclass(frozen=True)
 class Explanation:
-    """Signed scores of nodes (and edges) for one prediction, in units of that prediction."""
+    """Signed scores for one prediction, in units of that prediction."""
 
-    node_scores: Tensor
-    """``[N]``; 0 outside the computation graph."""
     prediction: Tensor
     """The model's own output for what is explained, ``[C]``."""
     target: int
     """The class that is explained."""
     index: int
-    """The node or graph that is explained."""
+    """The node, link or graph that is explained: its row in the output."""
+    num_nodes: int
+    """Of the whole graph."""
     nodes: Tensor
-    """The nodes that can contribute: the computation graph of a node, or all nodes of a graph."""
+    """The nodes that can contribute: the computation graph of a node or link, or all nodes of a graph."""
+    node_scores: Tensor | None = None
+    """``[N]``; 0 outside the computation graph."""
+    class_scores: Tensor | None = None
+    """``[N, C]``: the same for every class."""
     edge_index: Tensor | None = None
     edge_scores: Tensor | None = None
-    """``[E]``, if they were asked for."""
+    """``[E]``: of the messages along edges (``of="edge"``), or by their end points (``edges=…``)."""
+    feature_scores: Tensor | None = None
+    """``[N, F]``, of single features of nodes."""
+    edge_feature_scores: Tensor | None = None
+    """``[E]`` or ``[E, D]``, of edge weights or of single features of edges."""
     reading: str = "contribution"
+    of: str = "node"
     edges: str | None = None
-    """How edges were scored: the ``"pair"`` of end points as one group, or the ``"mean"`` of their scores."""
+    """How edges were scored by their end points: the ``"pair"`` as one group, or the ``"mean"`` of their scores."""
     options: Options = field(default_factory=Options)
 
     def __post_init__(self) -> None:
         """What views and files rely on."""
-        n = len(self.node_scores) if self.node_scores.dim() == 1 else -1
-        _require(n >= 0, "node_scores must be a vector")
-        _require(self.nodes.dim() == 1 and _between(self.nodes, n), f"nodes must lie between 0 and {n - 1}")
+        n, e = self.num_nodes, None if self.edge_index is None else self.edge_index.shape[-1]
         _require(self.prediction.dim() == 1, "prediction must be a vector")
         _require(0 <= self.target < len(self.prediction), f"target must lie between 0 and {len(self.prediction) - 1}")
-        _require(0 <= self.index < max(n, 1), f"index must lie between 0 and {n - 1}")
+        _require(self.index >= 0 and n >= 0, "index and num_nodes must not be negative")
+        _require(self.nodes.dim() == 1 and _between(self.nodes, n), f"nodes must lie between 0 and {n - 1}")
         if self.edge_index is not None:
             edges = self.edge_index.dim() == 2 and len(self.edge_index) == 2 and _between(self.edge_index, n)
             _require(edges, f"edge_index must be [2, E] with nodes between 0 and {n - 1}")
-        if self.edge_scores is not None:
-            shape = None if self.edge_index is None else self.edge_index.shape[1:]
-            _require(self.edge_scores.shape == shape, "edge_scores must have one score per edge of edge_index")
+        for name, rows in (("node", n), ("class", n), ("feature", n), ("edge", e), ("edge_feature", e)):
+            scores = getattr(self, f"{name}_scores")
+            fits = scores is None or (scores.dim() > 0 and len(scores) == rows)
+            _require(fits, f"{name}_scores must have one row per {'edge' if rows is e else 'node'} ({rows})")
+        _require(self.node_scores is None or self.node_scores.dim() == 1, "node_scores must be a vector")
+        _require(getattr(self, f"{self.of}_scores", None) is not None, f"{self.of}_scores is missing")
 
-    def top(self, k: int = 5) -> list[tuple[int, float]]:
-        """The k nodes with the largest scores by magnitude, signed, largest first."""
-        order = sorted(self.nodes.tolist(), key=lambda node: (-abs(self.node_scores[node].item()), node))
-        return [(node, self.node_scores[node].item()) for node in order[:k]]
+    @property
+    def scores(self) -> Tensor:
+        """The scores of what was explained: of nodes, edges, features or edge features."""
+        scores: Tensor = getattr(self, f"{self.of}_scores")
+        return scores
+
+    def top(self, k: int = 5) -> list[tuple[Any, float]]:
+        """The k largest scores by magnitude, signed, largest first, each with its node, its edge (u, v), or its place.
+
+        The place of a feature is (node, feature), that of an edge feature (edge, feature).
+        """
+        flat = self.scores.flatten()
+        possible = self.nodes if self.of == "node" else flat.nonzero().flatten()
+        order = possible[torch.argsort(flat[possible].abs(), descending=True, stable=True)][:k].tolist()
+        return [(self._name(place), flat[place].item()) for place in order]
+
+    def _name(self, place: int) -> Any:
+        if self.of == "edge":
+            assert self.edge_index is not None
+            return tuple(self.edge_index[:, place].tolist())
+        width = self.scores.shape[1] if self.scores.dim() > 1 else None
+        return place if width is None else divmod(place, width)
 
     def __repr__(self) -> str:
-        best = ", ".join(f"{node}: {score:+.4g}" for node, score in self.top(3))
+        best = ", ".join(f"{name}: {score:+.4g}" for name, score in self.top(3))
         return (
             f"Explanation(index={self.index}, target={self.target}, reading={self.reading!r},"
-            f" nodes={len(self.nodes)} of {len(self.node_scores)}, top={{{best}}})"
+            f" nodes={len(self.nodes)} of {self.num_nodes}, top={{{best}}})"
         )
 
     def to_dataframe(self) -> "pandas.DataFrame":
-        """One row per node that can contribute, sorted by magnitude (needs pandas)."""
+        """One row per node (edge, feature) that can contribute, sorted by magnitude (needs pandas)."""
         import pandas
 
-        top = self.top(len(self.nodes))
-        return pandas.DataFrame({"node": [n for n, _ in top], "score": [s for _, s in top]})
+        top = self.top(self.scores.numel())
+        return pandas.DataFrame({self.of: [name for name, _ in top], "score": [score for _, score in top]})
 
     def to_networkx(self) -> "networkx.DiGraph[int]":
         """The computation graph with a ``score`` on every node, and on every edge that has one (needs networkx)."""
@@ -81,7 +112,8 @@ class Explanation:
 
         graph: networkx.DiGraph[int] = networkx.DiGraph(index=self.index, target=self.target, reading=self.reading)
         inside = set(self.nodes.tolist())
-        graph.add_nodes_from((node, {"score": self.node_scores[node].item()}) for node in sorted(inside))
+        for node in sorted(inside):
+            graph.add_node(node, **({} if self.node_scores is None else {"score": self.node_scores[node].item()}))
         if self.edge_index is not None:
             for number, (u, v) in enumerate(self.edge_index.t().tolist()):
                 if u in inside and v in inside:
@@ -93,13 +125,17 @@ class Explanation:
         """A ``torch_geometric.explain.Explanation`` with the same scores."""
         from torch_geometric.explain import Explanation as PyGExplanation
 
-        masks = {"node_mask": self.node_scores.unsqueeze(-1), "edge_mask": self.edge_scores}
+        nodes = None if self.node_scores is None else self.node_scores.unsqueeze(-1)
+        masks = {
+            "node_mask": nodes if self.feature_scores is None else self.feature_scores,
+            "edge_mask": self.edge_scores,
+        }
         return PyGExplanation(
             edge_index=self.edge_index,
             prediction=self.prediction,
             target=torch.tensor(self.target),
             index=self.index,
-            num_nodes=len(self.node_scores),
+            num_nodes=self.num_nodes,
             **{name: mask for name, mask in masks.items() if mask is not None},
         )
 
@@ -108,9 +144,9 @@ class Explanation:
         path = Path(path)
         content = {
             "format": FORMAT,
-            "dtype": str(self.node_scores.dtype).removeprefix("torch."),
+            "dtype": str(self.scores.dtype).removeprefix("torch."),
             **{name: _plain(getattr(self, name)) for name in _TENSORS},
-            **{name: getattr(self, name) for name in ("target", "index", "reading", "edges")},
+            **{name: getattr(self, name) for name in _VALUES},
             "options": self.options.to_dict(),
         }
         part = path.with_name(path.name + ".part")
@@ -136,11 +172,11 @@ class Explanation:
     def _from_content(cls, content: dict[str, Any]) -> "Explanation":
         dtype = {"float32": torch.float32, "float64": torch.float64}[content["dtype"]]
         tensors = {name: _tensor(content[name], torch.long if name in _IDS else dtype) for name in _TENSORS}
-        for name in ("node_scores", "prediction", "nodes"):
+        for name in ("prediction", "nodes"):
             _require(tensors[name] is not None, f"{name} must be a list of numbers")
-        values = {name: content[name] for name in ("target", "index", "reading", "edges")}
-        for name, kind in (("target", int), ("index", int), ("reading", str), ("edges", str | None)):
-            _require(isinstance(values[name], kind), f"{name} must be {kind} (got {values[name]!r})")
+        for name, kind in _VALUES.items():
+            _require(isinstance(content[name], kind), f"{name} must be {kind} (got {content[name]!r})")
+        values = {name: content[name] for name in _VALUES}
         return cls(**tensors, **values, options=Options(**content["options"]))  # type: ignore[arg-type]
 
 
@@ -153,7 +189,11 @@ def _between(ids: Tensor, n: int) -> bool:
     return ids.numel() == 0 or (0 <= int(ids.min()) and int(ids.max()) < n)
 
 
-_TENSORS = ("node_scores", "prediction", "nodes", "edge_index", "edge_scores")
+_TENSORS = (
+    *("prediction", "nodes", "node_scores", "class_scores"),
+    *("edge_index", "edge_scores", "feature_scores", "edge_feature_scores"),
+)
+_VALUES = {"target": int, "index": int, "num_nodes": int, "reading": str, "of": str, "edges": str | None}
 _IDS = ("nodes", "edge_index")
 
 
@@ -182,3 +222,50 @@ def _number(value: Any) -> Any:
     if isinstance(value, list):
         return [_number(item) for item in value]
     return float(value) if isinstance(value, str) else value
+
+
+@dataclass(frozen=True)
+class HeteroExplanation:
+    """Signed scores for one prediction on a graph with several types of nodes and edges."""
+
+    prediction: Tensor
+    """The model's own output for what is explained, ``[C]``."""
+    target: int
+    index: int
+    node_scores: Mapping[str, Tensor]
+    """By type of node, ``[N]`` each."""
+    edge_index: Mapping[Any, Tensor] | None = None
+    edge_scores: Mapping[Any, Tensor] | None = None
+    """By type of edge, ``[E]`` each, if they were asked for."""
+    reading: str = "contribution"
+    of: str = "node"
+    edges: str | None = None
+    options: Options = field(default_factory=Options)
+
+    def top(self, k: int = 5) -> list[tuple[tuple[str, int], float]]:
+        """The k nodes with the largest scores by magnitude, signed, largest first, as (type, number)."""
+        every = [((kind, node), score) for kind, s in self.node_scores.items() for node, score in enumerate(s.tolist())]
+        return sorted(every, key=lambda item: -abs(item[1]))[:k]
+
+    def __repr__(self) -> str:
+        best = ", ".join(f"{kind} {node}: {score:+.4g}" for (kind, node), score in self.top(3))
+        return f"HeteroExplanation(index={self.index}, target={self.target}, reading={self.reading!r}, top={{{best}}})"
+
+    def to_dataframe(self) -> "pandas.DataFrame":
+        """One row per node, sorted by magnitude (needs pandas)."""
+        import pandas
+
+        top = self.top(sum(len(s) for s in self.node_scores.values()))
+        return pandas.DataFrame([(kind, node, score) for (kind, node), score in top], columns=["type", "node", "score"])
+
+    def to_pyg(self) -> "PyGHeteroExplanation":
+        """A ``torch_geometric.explain.HeteroExplanation`` with the same scores."""
+        from torch_geometric.explain import HeteroExplanation as PyGHeteroExplanation
+
+        found = PyGHeteroExplanation()
+        found.set_value_dict("node_mask", {kind: s.unsqueeze(-1) for kind, s in self.node_scores.items()})
+        if self.edge_index is not None:
+            found.set_value_dict("edge_index", dict(self.edge_index))
+        if self.edge_scores is not None:
+            found.set_value_dict("edge_mask", dict(self.edge_scores))
+        return found

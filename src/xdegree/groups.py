@@ -1,6 +1,6 @@
 """Groups of nodes as the user gives them, checked and turned into shares of the input."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
@@ -13,8 +13,13 @@ Groups = Sequence[Iterable[int]] | Tensor
 """Lists of node ids, a mask ``[K, N]`` (bool, or shares in 0..1), or a mask ``[K, N, F]`` of single features."""
 
 
-def shares(groups: Groups, x: Tensor) -> Tensor:
-    """The share of each feature that belongs to each group, ``[K, N]`` or ``[K, *x.shape]``, in x's dtype."""
+def shares(groups: Any, x: Any, what: str = "node") -> Any:
+    """The share of each feature that belongs to each group, ``[K, N]`` or ``[K, *x.shape]``, in x's dtype.
+
+    For several types of nodes (x is a dict) a dict of shares: of masks, or of groups that are dicts themselves.
+    """
+    if isinstance(x, Mapping):
+        return _shares_by_type(groups, x, what)
     if isinstance(groups, Tensor):
         return _mask(groups, x)
     if isinstance(groups, str | bytes | dict) or not isinstance(groups, Iterable):
@@ -29,6 +34,39 @@ def shares(groups: Groups, x: Tensor) -> Tensor:
         torch.tensor(list(chain.from_iterable(ids)), dtype=torch.long),
     ] = 1
     return mask
+
+
+def _shares_by_type(groups: Any, x: Mapping[Any, Tensor], what: str) -> dict[Any, Tensor]:
+    """Groups of several types: ``[{"paper": [0, 3]}, {"author": [1]}]`` or ``{"paper": mask, "author": mask}``."""
+    example = f'[{{"{next(iter(x))}": [0]}}]' if isinstance(next(iter(x)), str) else f"[{{{next(iter(x))}: [0]}}]"
+    named = [groups] if isinstance(groups, Mapping) else groups
+    if isinstance(named, Tensor | str) or not all(isinstance(group, Mapping) for group in named):
+        raise TypeError(f"with several types of {what}s, groups must be dicts by type, {example} (got {groups!r})")
+    unknown = {kind for group in named for kind in group} - set(x)
+    if unknown:
+        raise ValueError(f"groups names the types {sorted(map(str, unknown))}, but the model was given {list(x)}")
+    if not isinstance(groups, Mapping):
+        if not len(groups):
+            raise ValueError(f"groups is an empty list; give at least one group: {example}")
+        return {kind: shares([group.get(kind, []) for group in groups], value, what) for kind, value in x.items()}
+    counts = {mask.shape[0] for mask in groups.values()}
+    if len(counts) != 1:
+        raise ValueError(f"masks of all types must have the same number of groups K (got {sorted(counts)})")
+    [k] = counts
+    return {
+        kind: shares(groups[kind], value, what) if kind in groups else value.new_zeros(k, len(value))
+        for kind, value in x.items()
+    }
+
+
+def number_of(share: Any) -> int:
+    """K, the number of groups."""
+    return len(next(iter(share.values())) if isinstance(share, Mapping) else share)
+
+
+def some(share: Any, cut: slice) -> Any:
+    """The shares of some of the groups."""
+    return {kind: part[cut] for kind, part in share.items()} if isinstance(share, Mapping) else share[cut]
 
 
 def _ids(group: Any, number: int, num_nodes: int) -> list[int]:

@@ -2,75 +2,125 @@
 
 import copy
 import inspect
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.utils._pytree import tree_iter, tree_map_only
+from torch_geometric.data import Data, HeteroData
 from torch_geometric.data.data import BaseData
+
+from .portions import leaves, mapped
 
 
 @dataclass(frozen=True)
 class ModelCall:
-    """A call of the model that is waiting for its node features."""
+    """A call of the model, with the names of its arguments as far as they are known."""
 
     args: tuple[Any, ...]
     kwargs: Mapping[str, Any]
+    names: tuple[str, ...] = ()
+    """What the model calls its positional arguments."""
+    part: Any = None
+    """Which part of the output is meant, for models that return several: a key or a position."""
 
     @property
     def x(self) -> Any:
-        """The node features: the first argument, the one called ``x``, or ``data.x``."""
-        first = self.args[0] if self.args else self.kwargs.get("x")
-        return first.x if isinstance(first, BaseData) else first
-
-    def run(self, model: Any, x: Any) -> Any:
-        """Call the model with other features in the place of the node features.
-
-        It gets copies of all other tensors: a model may write into its arguments.
-        """
-        kwargs = tree_map_only(Tensor, Tensor.clone, {k: v for k, v in self.kwargs.items() if v is not self.x})
+        """The node features: the first argument, the one called ``x`` or ``x_dict``, or ``data.x``."""
         if not self.args:
-            return model(**kwargs, x=x)
-        rest = tree_map_only(Tensor, Tensor.clone, self.args[1:])
-        return model(_put(self.args[0], x), *rest, **kwargs)
+            return self.kwargs["x"] if "x" in self.kwargs else self.kwargs.get("x_dict")
+        return self.args[0].x if isinstance(self.args[0], BaseData) else self.args[0]
+
+    @property
+    def num_nodes(self) -> int:
+        """The number of nodes of a graph with one type of them."""
+        return len(self.x)
+
+    def get(self, *names: str) -> Any:
+        """The argument of the first of these names that was given, else None."""
+        data = next((a for a in self.args if isinstance(a, BaseData)), None)
+        for name in names:
+            value = self.kwargs.get(name)
+            if value is None and name in self.names:
+                position = self.names.index(name)
+                value = self.args[position] if position < len(self.args) else None
+            if value is None and data is not None and name in data:
+                value = data[name]
+            if value is not None:
+                return value
+        return None
+
+    def run(self, model: Any, *replaced: tuple[Any, Any]) -> Any:
+        """Call the model, some values (old, new) replaced; of all other tensors it gets copies to write into."""
+
+        def given(value: Any) -> Any:
+            for old, new in replaced:
+                if value is old:
+                    return new
+            if isinstance(value, BaseData):
+                return _data_with(value, given)
+            return mapped_tensors(Tensor.clone, value)
+
+        output = model(*[given(a) for a in self.args], **{name: given(a) for name, a in self.kwargs.items()})
+        return output if self.part is None else self._pick(output)
+
+    def _pick(self, output: Any) -> Any:
+        try:
+            return output[self.part]
+        except (KeyError, IndexError, TypeError):
+            has = list(output) if isinstance(output, dict) else f"a {type(output).__name__}"
+            raise ValueError(f"output={self.part!r} is no part of what the model returns ({has})") from None
 
     def tensors(self) -> list[Tensor]:
         """All tensors among the arguments."""
         inputs = [dict(a.to_dict()) if isinstance(a, BaseData) else a for a in self.args]
-        return [leaf for leaf in tree_iter((inputs, dict(self.kwargs))) if isinstance(leaf, Tensor)]
+        return [leaf for leaf in leaves((inputs, dict(self.kwargs))) if isinstance(leaf, Tensor)]
 
 
-def _put(first: Any, x: Any) -> Any:
-    if not isinstance(first, BaseData):
-        return x
-    data = copy.copy(first)
-    data.x = None  # not to be copied
-    data = data.clone()
-    data.x = x
-    return data
+def mapped_tensors(f: Callable[[Tensor], Any], value: Any) -> Any:
+    """The same value with f applied to the tensors inside of it."""
+    return mapped(lambda x: f(x) if isinstance(x, Tensor) else x, value)
+
+
+def _data_with(data: Any, given: Callable[[Any], Any]) -> Any:
+    """A copy of a Data object with its values replaced or copied."""
+    if isinstance(data, HeteroData):
+        raise TypeError(
+            "a model that takes a HeteroData object cannot be decomposed as it is; wrap it so that it takes x_dict and"
+            " edge_index_dict"
+        )
+    copied = copy.copy(data)
+    for name in data.keys():  # noqa: SIM118 (a Data object is no dict)
+        copied[name] = given(data[name])
+    return copied
 
 
 def model_call(model: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> ModelCall:
     """The user's arguments as a call; a PyG ``Data`` gives each parameter of the model what it has by that name."""
-    if not args and "x" not in kwargs:
+    if not args and "x" not in kwargs and "x_dict" not in kwargs:
         raise TypeError(
             "the model's arguments are missing; give them as the model takes them: (model, x, edge_index, …)"
         )
+    parameters = _parameters(model)
     if not args or not isinstance(args[0], BaseData):
-        return ModelCall(args, kwargs)
-    data, forward = args[0], model.forward if isinstance(model, nn.Module) else model
-    if "x" not in data or data.x is None:
+        return ModelCall(args, kwargs, tuple(p.name for p in parameters))
+    data, parameters = args[0], [p for p in parameters if p.name not in kwargs]
+    if isinstance(data, Data) and data.x is None:
         raise ValueError(f"the Data object has no node features x (it has {sorted(data.keys())})")
-    parameters = [
-        p
-        for p in inspect.signature(forward).parameters.values()
-        if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY) and p.name not in kwargs
-    ]
     if _takes_data(parameters) or len(args) > 1:
-        return ModelCall(args, kwargs)
+        return ModelCall(args, kwargs, tuple(p.name for p in parameters))
     return ModelCall((), {**kwargs, **{p.name: _from_data(data, p) for p in parameters if _wanted(data, p)}})
+
+
+def _parameters(model: Any) -> list[inspect.Parameter]:
+    """The parameters of a model that have names of their own."""
+    try:
+        signature = inspect.signature(model.forward if isinstance(model, nn.Module) else model)
+    except (TypeError, ValueError):  # some callables of C++ do not tell
+        return []
+    named = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    return [p for p in signature.parameters.values() if p.kind in named]
 
 
 def _takes_data(parameters: list[inspect.Parameter]) -> bool:
@@ -80,17 +130,25 @@ def _takes_data(parameters: list[inspect.Parameter]) -> bool:
     if isinstance(annotation, type) and issubclass(annotation, BaseData):
         return True
     required = [p for p in parameters if p.default is p.empty]
-    return parameters[0].name != "x" and len(required) <= 1
+    return parameters[0].name not in ("x", "x_dict") and len(required) <= 1
+
+
+def _in_data(data: Any, name: str) -> bool:
+    if isinstance(data, HeteroData):
+        return any(name.removesuffix("_dict") in store for store in data.stores)
+    return name in data
 
 
 def _wanted(data: BaseData, parameter: inspect.Parameter) -> bool:
-    return parameter.name in data or parameter.default is parameter.empty
+    return _in_data(data, parameter.name) or parameter.default is parameter.empty
 
 
 def _from_data(data: Any, parameter: inspect.Parameter) -> Any:
-    if parameter.name in data:
+    if isinstance(data, HeteroData) and _in_data(data, parameter.name):
+        return getattr(data, f"{parameter.name.removesuffix('_dict')}_dict")
+    if _in_data(data, parameter.name):
         return data[parameter.name]
-    if parameter.name == "batch":
+    if parameter.name == "batch" and isinstance(data, Data):
         return torch.zeros(data.num_nodes, dtype=torch.long, device=data.x.device)
     raise ValueError(
         f"the model needs {parameter.name!r}, which the Data object does not have (it has {sorted(data.keys())}); give"
@@ -99,28 +157,9 @@ def _from_data(data: Any, parameter: inspect.Parameter) -> Any:
 
 
 def prepare(model: Any, call: ModelCall) -> None:
-    """Everything that can be found wrong before any work: devices, features, the model's mode."""
+    """What can be found wrong before any work: devices, the model's mode."""
     check_devices(model, call)
-    check_features(call.x)
     check_mode(model)
-
-
-def check_features(x: Any) -> Tensor:
-    """The node features, or a clear error."""
-    if not isinstance(x, Tensor):
-        raise TypeError(
-            f"the model's first argument must be the node features, a float tensor (got {type(x).__name__})"
-        )
-    if not x.is_floating_point():
-        raise TypeError(
-            f"node features must be floating point to be split into portions (got {x.dtype}); convert them: x.float()"
-        )
-    if x.dim() == 0:
-        raise ValueError("node features must have a row per node (got a single number)")
-    if not bool(x.isfinite().all()):
-        bad = (~x.isfinite()).reshape(x.shape[0], -1).any(1).nonzero().flatten().tolist()
-        raise ValueError(f"node features must be finite (got NaN or infinity at nodes {short(bad)}); clean them first")
-    return x
 
 
 def check_devices(model: Any, call: ModelCall) -> None:

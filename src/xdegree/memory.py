@@ -43,7 +43,7 @@ def chunks(groups: int, memory: Memory, model: object, call: ModelCall, survey: 
 
     A generous guess spares small jobs the survey, which costs a forward pass.
     """
-    allowed = budget(memory, call.x.device)
+    allowed = budget(memory, call.tensors()[0].device)
     if groups * WORKING_SET * _guess(model, call) <= allowed:
         return [slice(0, groups)]
     size = max(1, min(groups, allowed // max(1, WORKING_SET * survey())))
@@ -52,6 +52,7 @@ def chunks(groups: int, memory: Memory, model: object, call: ModelCall, survey: 
 
 def _guess(model: object, call: ModelCall) -> int:
     """Bytes of the largest portion, as if the widest layer met all nodes and edges at once."""
-    lengths = sum(max(t.shape, default=1) for t in call.tensors())
+    tensors = call.tensors()
     widths = [max(p.shape, default=1) for p in model.parameters()] if isinstance(model, nn.Module) else []
-    return lengths * max([*widths, *call.x.shape[1:], 1]) * call.x.element_size()
+    widths += [size for t in tensors if t.is_floating_point() for size in t.shape[1:]]
+    return sum(max(t.shape, default=1) for t in tensors) * max([*widths, 1]) * 8

@@ -1,55 +1,112 @@
 """The model's output: its shape as a table, the row and the class that are explained."""
 
-from typing import Any
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor
 
 from .inputs import ModelCall
 
+Level = Literal["node", "edge", "graph"]
 
-def as_table(output: Any, call: ModelCall) -> Tensor:
-    """The model's output with a row per node or graph and a column per class."""
+
+@dataclass(frozen=True)
+class Table:
+    """The model's output with a row per node, link or graph and a column per class."""
+
+    values: Tensor
+    level: Level
+
+    def of(self, target: Tensor) -> Tensor:
+        """The targets of the output in the same form, ``[K, rows, classes]``."""
+        return target.reshape(len(target), *self.values.shape)
+
+
+def as_table(output: Any, call: ModelCall, level: Level | None = None) -> Table:
+    """The output as a table; what its rows are is told by their number unless the level is given."""
     if not isinstance(output, Tensor) or not output.is_floating_point():
         got = getattr(output, "dtype", type(output).__name__)
+        keys = f" with the parts {list(output)}" if isinstance(output, dict) else ""
         raise TypeError(
-            f"the model must return one float tensor to be explained (got {got}); wrap it to return the prediction"
+            f"the model must return one float tensor to be explained (got {got}{keys}); name the part that is meant,"
+            " output=…, or wrap the model to return the prediction"
         )
-    if output.dim() == 1 and output.shape[0] != call.x.shape[0]:
-        batch = find_batch(call)
-        if batch is None or int(batch.max()) + 1 != output.shape[0]:
-            return output.unsqueeze(0)
-    return output.reshape(output.shape[0] if output.dim() else 1, -1)
+    if level is not None and level not in get_args(Level):
+        raise ValueError(f"level must be one of {get_args(Level)} (got {level!r})")
+    level = _level(output, call) if level is None else level
+    rows = _rows(call, level)
+    single = output.dim() == 0 or (output.dim() == 1 and len(output) != rows)
+    values = output.reshape(1, -1) if single else output.reshape(len(output), -1)
+    if rows is not None and len(values) != rows:
+        raise ValueError(f"level={level!r} means {rows} rows, but the model's output has {list(output.shape)}")
+    return Table(values, level)
 
 
-def as_tables(target: Tensor, total: Tensor, call: ModelCall) -> Tensor:
-    """The targets of an output in the shape that `as_table` gives the output."""
-    return target.reshape(target.shape[0], *as_table(total, call).shape)
+def _level(output: Tensor, call: ModelCall) -> Level:
+    rows = len(output) if output.dim() else 1
+    links = _rows(call, "edge")
+    if links is not None and rows == links:
+        return "edge"
+    if isinstance(call.x, Tensor) and rows == len(call.x):
+        return "node"
+    return "graph" if isinstance(call.x, Tensor) else "node"
+
+
+def _rows(call: ModelCall, level: Level) -> int | None:
+    """How many rows the output must have, where that can be known."""
+    if level == "edge":
+        links = call.get("edge_label_index")
+        return links.shape[1] if isinstance(links, Tensor) else None
+    if level == "node":
+        return len(call.x) if isinstance(call.x, Tensor) else None
+    batch = find_batch(call)
+    return None if batch is None else int(batch.max()) + 1
 
 
 def find_batch(call: ModelCall) -> Tensor | None:
     """Which graph each node belongs to: ``batch=``, or else the only vector of whole numbers, one per node."""
-    named = call.kwargs.get("batch")
-    found = [named] if isinstance(named, Tensor) else [t for t in call.tensors() if t.dim() == 1]
+    if not isinstance(call.x, Tensor):
+        return None
+    named = call.get("batch")
+    found = [named] if isinstance(named, Tensor) else [t for t in call.tensors() if t.dim() == 1 and t is not call.x]
     found = [t for t in found if t.dtype == torch.long and t.shape == call.x.shape[:1]]
     return found[0] if len(found) == 1 and len(found[0]) else None
 
 
-def check_index(index: Any, table: Tensor, call: ModelCall) -> int:
-    """The row that is explained, or a clear error."""
-    rows = table.shape[0]
-    what = "node" if rows == call.x.shape[0] else "graph"
+def check_rows(index: Any, table: Table) -> tuple[list[int], bool]:
+    """The rows that are explained and whether it is a single one, or a clear error."""
+    rows = len(table.values)
+    what = {"node": "nodes", "edge": "links", "graph": "graphs"}[table.level]
+    if isinstance(index, str) and index == "all":
+        return list(range(rows)), False
     if index is None:
         if rows == 1:
-            return 0
-        raise ValueError(f"index is missing: the model predicts {rows} {what}s; say which one, index=0 to {rows - 1}")
-    if isinstance(index, Tensor) and index.numel() == 1:
-        index = index.item()
-    if isinstance(index, bool) or not isinstance(index, int):
-        raise TypeError(f"index must be one whole number (got {index!r})")
-    if not 0 <= index < rows:
-        raise ValueError(f"index {index} is out of range: the model predicts {what}s 0 to {rows - 1}")
-    return index
+            return [0], True
+        raise ValueError(
+            f"index is missing: the model predicts {rows} {what}; say which one, index=0 to {rows - 1}, a list of"
+            ' them, or index="all"'
+        )
+    single = not isinstance(index, Iterable) or (isinstance(index, Tensor) and index.dim() == 0)
+    chosen = [index] if single else list(index)
+    chosen = [i.item() if isinstance(i, Tensor) and i.numel() == 1 else i for i in chosen]
+    for i in chosen:
+        if isinstance(i, bool) or not isinstance(i, int):
+            raise TypeError(f"index must be a whole number or a list of them (got {index!r})")
+        if not 0 <= i < rows:
+            raise ValueError(f"index {i} is out of range: the model predicts {what} 0 to {rows - 1}")
+    if not chosen:
+        raise ValueError("index is an empty list; name at least one")
+    return chosen, single
+
+
+def check_index(index: Any, table: Table) -> int:
+    """The one row that is explained."""
+    rows, single = check_rows(index, table)
+    if not single:
+        raise TypeError(f"index must be one whole number here (got {index!r})")
+    return rows[0]
 
 
 def check_target(target: Any, prediction: Tensor) -> int:

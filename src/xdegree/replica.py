@@ -47,10 +47,10 @@ def replicate(model: Any, run: Run | None = None, watch: Watch | None = None) ->
     return copies[id(model)]
 
 
-def run_plain(model: Any, call: ModelCall, x: Tensor) -> Any:
+def run_plain(model: Any, call: ModelCall, *replaced: tuple[Any, Any]) -> Any:
     """The model's own output, without leaving a trace."""
     with torch.no_grad(), random_state_kept():
-        return call.run(replicate(model), x.clone())
+        return call.run(replicate(model), *replaced)
 
 
 def _reattach(value: Any, copies: dict[int, nn.Module]) -> Any:

@@ -1,96 +1,34 @@
-"""From portions to scores: the readings, and the explanation of one prediction."""
+"""From portions to scores: the readings, and the groups whose scores make an explanation."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor
 
-from .computation_graph import Workplace, find_edge_index, trace, workplace
-from .decompose import Decomposition, decompose, whole_survey
-from .explanation import Explanation
-from .groups import Groups
-from .inputs import ModelCall, model_call, prepare
+from .computation_graph import Workplace
+from .decompose import Decomposition, decompose_source
+from .inputs import ModelCall
 from .memory import Memory, budget
 from .options import Options
-from .outputs import as_table, as_tables, check_index, check_target
+from .outputs import as_table
 from .portions import Portions
 from .registry import Call, aten
 from .rules.attention import softmax
+from .sources import Source, find_source
 
 Reading = Literal["contribution", "probability", "strength"]
 Edges = Literal["pair", "mean"]
 
 
-def explain(
-    model: Callable[..., Any],
-    *args: Any,
-    index: int | None = None,
-    target: int | None = None,
-    reading: Reading = "contribution",
-    edges: Edges | None = None,
-    layer: str | None = None,
-    options: Options | None = None,
-    memory: Memory = None,
-    model_kwargs: Mapping[str, Any] | None = None,
-    **kwargs: Any,
-) -> Explanation:
-    """Say what each node contributes to one prediction.
-
-    For a node's prediction only its computation graph is worked on; outside of it scores are exactly 0. For
-    the prediction of a graph all its nodes are scored.
-
-    Args:
-        model: a PyG model or any callable that computes with PyTorch.
-        *args: the model's arguments, node features first, or a PyG ``Data`` in their place.
-        index: the node (or, in a batch, the graph) that is explained.
-        target: the class that is explained; the predicted one by default.
-        reading: ``"contribution"``, signed and in units of the model's output; ``"probability"``, the share of the
-            class probability by the paper's softmax rule; ``"strength"``, how much arrives in the last hidden
-            representation, without sign.
-        edges: score edges too: the ``"pair"`` of end points as one group (as the authors' code does) or the
-            ``"mean"`` of the two end points' scores (as the paper says).
-        layer: where ``"strength"`` is read, as a probe of `decompose`; found automatically by default.
-        options: choices among rules; the paper's by default.
-        memory: budget for the portions, as in `decompose`.
-        model_kwargs: keyword arguments of the model whose names are taken by this function.
-        **kwargs: all other keyword arguments of the model.
-    """
-    check_choices(reading, edges, memory)
-    call = model_call(model, args, {**kwargs, **(model_kwargs or {})})
-    options = Options.of(options)
-    prepare(model, call)
-    seen = trace(model, call)
-    table = as_table(seen.output, call)
-    index = check_index(index, table, call)
-    target = check_target(target, table[index])
-    work = workplace(model, call, seen, torch.tensor([index]))
-    reader = Reader(reading, work.rows, torch.tensor([target]), layer or seen.output_layer, options)
-    edge_index = find_edge_index(call)
-    with whole_survey(model, call):
-        node_scores, edge_scores = score_objects(model, work, reader, memory, edges, edge_index)
-    return Explanation(
-        node_scores=node_scores,
-        prediction=table[index].clone(),
-        target=target,
-        index=index,
-        nodes=work.field,
-        edge_index=edge_index,
-        edge_scores=edge_scores,
-        reading=reading,
-        edges=edges,
-        options=options,
-    )
-
-
 @dataclass(frozen=True)
 class Reader:
-    """How the portions of a prediction become one number per group."""
+    """How the portions of a prediction become one number per group and explained row."""
 
     reading: Reading
     rows: Tensor
-    """The rows of the output that are explained, together."""
+    """The rows of the output that are explained."""
     classes: Tensor
     """The class of each of these rows."""
     layer: str
@@ -98,23 +36,22 @@ class Reader:
     signs: Tensor | None = None
     """−1 for rows where less of the output is more of the class, as for class 0 of a binary model."""
 
-    def scores(self, model: Any, call: ModelCall, groups: Groups, memory: Memory) -> Tensor:
-        """One number per group."""
+    def scores(self, model: Any, call: ModelCall, groups: Any, memory: Memory) -> Tensor:
+        """One number per group of nodes: the sum over the explained rows."""
+        return self.by_row(model, call, find_source(model, call), groups, memory)[0].sum(1)
+
+    def by_row(
+        self, model: Any, call: ModelCall, source: Source, groups: Any, memory: Memory
+    ) -> tuple[Tensor, Tensor | None]:
+        """The scores ``[K, rows]``, and those of all classes ``[K, rows, classes]`` where the reading has classes."""
         probes = [self._layer()] if self.reading == "strength" else []
-        d = decompose(
-            model,
-            *call.args,
-            groups=groups,
-            probes=probes,
-            options=self.options,
-            memory=memory,
-            model_kwargs=call.kwargs,
-        )
+        d = decompose_source(model, call, source, groups, probes, self.options, memory)
         if self.reading == "strength":
-            return self._strength(d, d.probes[probes[0]])
+            return self._strength(d, d.probes[probes[0]]), None
         target = self._probability(d) if self.reading == "probability" else d.target
-        explained = as_tables(target, d.total, call)[:, self.rows, self.classes]
-        return (explained if self.signs is None else explained * self.signs).sum(1)
+        table = as_table(d.total, call).of(target)[:, self.rows]
+        explained = table[:, torch.arange(len(self.rows)), self.classes]
+        return (explained if self.signs is None else explained * self.signs), table
 
     def _layer(self) -> str:
         if not self.layer:
@@ -131,23 +68,14 @@ class Reader:
         return softmax(Call(aten._softmax.default, total, len(d.target), self.options), Portions(d.total, d.target))
 
     def _strength(self, d: Decomposition, hidden: Decomposition) -> Tensor:
-        """The L1 norm of the target in the last hidden representation, of the rows that are explained."""
-        rows_match = hidden.total.dim() > 1 and d.total.dim() > 1 and len(hidden.total) == len(d.total)
-        target: Tensor = hidden.target[:, self.rows] if rows_match else hidden.target
-        return target.abs().flatten(1).sum(1)
+        """The L1 norm of the target in the last hidden representation, of the rows that are explained.
 
-
-def score_objects(
-    model: Any, work: Workplace, reader: Reader, memory: Memory, edges: Edges | None, edge_index: Tensor | None
-) -> tuple[Tensor, Tensor | None]:
-    """Scores of all nodes and, if asked for, of all edges, from one pass."""
-    field = work.field
-    pairs, pair_of = _pairs(edge_index if edges else None, field)
-    groups = [*work.groups(field.unsqueeze(1)), *(work.groups(pairs) if edges == "pair" else [])]
-    scores = reader.scores(model, work.call, groups, memory) if groups else field.new_zeros(0, dtype=torch.float)
-    node_scores = scores.new_zeros(work.num_nodes)
-    node_scores[field] = scores[: len(field)]
-    return node_scores, _edge_scores(edges, edge_index, node_scores, scores[len(field) :], pair_of)
+        Where that has other rows than the output (a layer before the pooling), all of it counts for every row.
+        """
+        size: Tensor = hidden.target.abs()
+        if hidden.total.dim() > 1 and d.total.dim() > 1 and len(hidden.total) == len(d.total):
+            return size[:, self.rows].flatten(2).sum(2)
+        return size.flatten(1).sum(1, keepdim=True).expand(-1, len(self.rows))
 
 
 def check_choices(reading: object, edges: object, memory: Memory) -> None:
@@ -157,6 +85,102 @@ def check_choices(reading: object, edges: object, memory: Memory) -> None:
     if edges not in (None, *get_args(Edges)):
         raise ValueError(f"edges must be None or one of {get_args(Edges)} (got {edges!r})")
     budget(memory, torch.device("cpu"))
+
+
+@dataclass(frozen=True)
+class ObjectScores:
+    """Scores of nodes and edges for every explained row, in the numbering of the whole graph."""
+
+    nodes: Any
+    """``[rows, N]``, or a dict of them by type."""
+    edges: Any = None
+    """``[rows, E]``, or a dict of them by type; None if they were not asked for."""
+    classes: Any = None
+    """``[rows, N, C]``: of the nodes, for all classes."""
+
+
+def score_objects(
+    model: Any,
+    work: Workplace,
+    reader: Reader,
+    memory: Memory,
+    edges: Edges | None,
+    edge_index: Any,
+    start: str | None = None,
+) -> ObjectScores:
+    """Scores of all nodes and, if asked for, of edges by their end points, from one pass."""
+    source = find_source(model, work.call, start=start)
+    if edges is not None and edge_index is None:
+        raise ValueError(
+            "edges are scored by their end points, but no edge_index [2, E] is among the model's arguments"
+        )
+    if isinstance(work.field, Mapping):
+        return _score_types(model, work, reader, memory, edges, edge_index, source)
+    field, pairs, pair_of = work.field, *_pairs(edge_index if edges else None, work.field)
+    groups = [*work.groups(field.unsqueeze(1)), *(work.groups(pairs) if edges == "pair" else [])]
+    scores, table = reader.by_row(model, work.call, source, groups, memory)
+    nodes = scores.new_zeros(scores.shape[1], work.num_nodes)
+    nodes[:, field] = scores[: len(field)].t()
+    classes = None
+    if table is not None:
+        classes = table.new_zeros(table.shape[1], work.num_nodes, table.shape[2])
+        classes[:, field] = table[: len(field)].movedim(0, 1)
+    return ObjectScores(nodes, _edge_scores(edges, edge_index, nodes, scores[len(field) :], pair_of), classes)
+
+
+MASK_ENTRIES = 2**26
+"""Truth values in one mask of features, at most."""
+
+
+def score_entries(model: Any, call: ModelCall, reader: Reader, source: Source, memory: Memory, among: Tensor) -> Tensor:
+    """Scores of single features, ``[rows, *features]``; of the rows in ``among``, of others 0.
+
+    A feature that is 0 has nothing to contribute, so only the others are asked for.
+    """
+    features: Tensor = source.rows
+    inside = torch.zeros(len(features), dtype=torch.bool, device=features.device)
+    inside[among] = True
+    entries = ((features != 0) & inside.reshape(-1, *[1] * (features.dim() - 1))).reshape(-1).nonzero().flatten()
+    found = features.new_zeros(len(reader.rows), features.numel())
+    for chunk in entries.split(max(1, MASK_ENTRIES // max(1, features.numel()))):
+        mask = torch.zeros(len(chunk), features.numel(), dtype=torch.bool, device=features.device)
+        mask[torch.arange(len(chunk)), chunk] = True
+        groups = mask.reshape(len(chunk), *features.shape)
+        found[:, chunk] = reader.by_row(model, call, source, groups, memory)[0].t()
+    return found.reshape(len(reader.rows), *features.shape)
+
+
+def score_edges(model: Any, call: ModelCall, reader: Reader, source: Source, memory: Memory, among: Tensor) -> Tensor:
+    """Scores of the messages along single edges, ``[rows, E]``; of the edges in ``among``, of others 0."""
+    found = torch.zeros(len(reader.rows), len(source.rows), dtype=call.x.dtype, device=call.x.device)
+    if len(among):
+        groups = [[edge] for edge in among.tolist()]
+        found[:, among] = reader.by_row(model, call, source, groups, memory)[0].t()
+    return found
+
+
+def _score_types(
+    model: Any, work: Workplace, reader: Reader, memory: Memory, edges: Edges | None, edge_index: Any, source: Source
+) -> ObjectScores:
+    """The same for several types of nodes and edges."""
+    singles = [{kind: [node]} for kind, ids in work.field.items() for node in ids.tolist()]
+    pairs = []
+    if edges == "pair":
+        pairs = [
+            {u: [a, b]} if u == v and a != b else {u: [a]} if u == v else {u: [a], v: [b]}
+            for (u, _, v), ends in edge_index.items()
+            for a, b in ends.t().tolist()
+        ]
+    scores = reader.by_row(model, work.call, source, singles + pairs, memory)[0].t()
+    sizes = [len(ids) for ids in work.field.values()]
+    nodes = dict(zip(work.field, scores[:, : len(singles)].split(sizes, 1), strict=True))
+    if edges is None:
+        return ObjectScores(nodes)
+    if edges == "mean":
+        means = {kind: (nodes[kind[0]][:, e[0]] + nodes[kind[2]][:, e[1]]) / 2 for kind, e in edge_index.items()}
+        return ObjectScores(nodes, means)
+    counts = [e.shape[1] for e in edge_index.values()]
+    return ObjectScores(nodes, dict(zip(edge_index, scores[:, len(singles) :].split(counts, 1), strict=True)))
 
 
 def _pairs(edge_index: Tensor | None, field: Tensor) -> tuple[Tensor, Tensor]:
@@ -172,15 +196,14 @@ def _pairs(edge_index: Tensor | None, field: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _edge_scores(
-    edges: Edges | None, edge_index: Tensor | None, node_scores: Tensor, pair_scores: Tensor, pair_of: Tensor
+    edges: Edges | None, edge_index: Tensor | None, nodes: Tensor, pairs: Tensor, pair_of: Tensor
 ) -> Tensor | None:
-    if edges is None:
+    if edges is None or edge_index is None:
         return None
-    if edge_index is None:
-        raise ValueError(
-            "edges are scored by their end points, but no edge_index [2, E] is among the model's arguments"
-        )
     inside = pair_of >= 0
-    scores = node_scores.new_zeros(edge_index.shape[1])
-    scores[inside] = pair_scores[pair_of[inside]] if edges == "pair" else node_scores[edge_index[:, inside]].mean(0)
+    scores = nodes.new_zeros(len(nodes), edge_index.shape[1])
+    if edges == "pair":
+        scores[:, inside] = pairs.t()[:, pair_of[inside]]
+    else:
+        scores[:, inside] = nodes[:, edge_index[:, inside]].mean(1)
     return scores

@@ -15,11 +15,12 @@ import torch
 from torch import Tensor
 from torch.utils._pytree import tree_flatten, tree_map
 
-from .computation_graph import find_edge_index, trace
+from .computation_graph import trace
 from .decompose import decompose
+from .edges import find_edge_index
 from .inputs import ModelCall, model_call
 from .options import Options
-from .outputs import as_table, as_tables
+from .outputs import as_table
 from .replica import run_plain
 
 TOLERANCE = 1e-9
@@ -49,7 +50,7 @@ class Case:
 
     def plain(self, x: Tensor) -> list[Tensor]:
         """What the model itself gives."""
-        leaves = tree_flatten(run_plain(self.model, self.call, x))[0]
+        leaves = tree_flatten(run_plain(self.model, self.call, (self.call.x, x.clone())))[0]
         return [leaf for leaf in leaves if isinstance(leaf, Tensor) and leaf.is_floating_point()]
 
     def groups(self, count: int = 5) -> Tensor:
@@ -121,14 +122,14 @@ def law_reach(case: Case) -> None:
     """A node outside the receptive field contributes exactly 0."""
     seen, n = trace(case.model, case.call), len(case.call.x)
     edge_index = find_edge_index(case.call)
-    if edge_index is None or as_table(seen.output, case.call).shape[0] != n:
+    if edge_index is None or as_table(seen.output, case.call).level != "node":
         raise BrokenLaw("the law of reach is about models that predict nodes and take an edge_index")
     near = torch.eye(n, dtype=torch.bool, device=edge_index.device)
     sources, targets = edge_index if "target_to_source" not in seen.flows else edge_index.flip(0)
     for _ in range(seen.hops):
         near = _step(near, sources, targets)
     [target] = case.targets([[node] for node in range(n)])
-    table = as_tables(target, seen.output, case.call)
+    table = as_table(seen.output, case.call).of(target)
     outside = ~near.t()  # [contributing, explained]
     if bool((table.abs().amax(-1)[outside] != 0).any()):
         raise BrokenLaw("a node outside the receptive field contributes")

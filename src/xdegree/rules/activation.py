@@ -44,7 +44,7 @@ def log_sigmoid(call: Call, x: Portions) -> tuple[Tensor, None]:
 
 @rule(aten.rrelu_with_noise)
 def rrelu(
-    call: Call, x: Portions, noise: Tensor, lower: float, upper: float, training: bool = False, *_: Any
+    call: Call, x: Portions, noise: Tensor, lower: float = 1 / 8, upper: float = 1 / 3, training: bool = False, *_: Any
 ) -> Tensor:
     """A LeakyReLU with the mean slope in eval mode (eq. ReLU); in training its slopes are random."""
     if training:
