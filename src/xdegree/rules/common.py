@@ -20,15 +20,22 @@ def share_bias(target: Tensor, total: Tensor, bias: Tensor | float, options: Opt
     """
     if options.bias == "background":
         return target.expand(target.shape[0], *_broadcast(target.shape[1:], bias))
-    share = magnitude_share(target, total)
-    shape = _broadcast(share.shape[1:], bias)
-    return (share.mul_(finite(bias)) if shape == share.shape[1:] else share * finite(bias)).add_(target)
+    shape = _broadcast(target.shape[1:], bias)
+    if shape != target.shape[1:]:
+        return target + finite(bias) * magnitude_share(target, total)
+    return torch.addcdiv(target, target.abs().mul_(finite(bias)), _magnitudes(target, total))
 
 
 def magnitude_share(target: Tensor, total: Tensor) -> Tensor:
     """|γ| / (|γ| + |β|): the target's share of what both compete for, 0 where there is nothing of either."""
-    share = target.abs()
-    return share.div_((total - target).abs_().add_(share).clamp_min_(torch.finfo(target.dtype).tiny))
+    return target.abs().div_(_magnitudes(target, total))
+
+
+def _magnitudes(target: Tensor, total: Tensor) -> Tensor:
+    """|γ| + |β|, never 0. Written as max(|γ + β|, |γ − β|), which passes over the K targets only three times."""
+    least = total.abs().clamp_min(torch.finfo(target.dtype).tiny)
+    difference = torch.sub(total, target, alpha=2).abs_()
+    return torch.maximum(difference, least, out=difference)
 
 
 def _broadcast(shape: torch.Size, other: Tensor | float) -> torch.Size:
