@@ -14,6 +14,7 @@ import torch
 import torch.nn.functional as F
 import torch_geometric.utils
 from torch import Tensor
+from torch_geometric.nn.conv.gcn_conv import gcn_norm
 
 from xdegree.options import Options
 
@@ -565,6 +566,33 @@ NORMALISATION += [
     case("batch_norm", "instance norm", lambda x: F.instance_norm(x.t().unsqueeze(0)),
          lambda g, b, o: normalised_twin((0,), (6, 4), ONE, ZERO)(g, b, o).t().unsqueeze(0)),
     case("rms_norm", "weight", lambda x: F.rms_norm(x, (4,), SLOPES, 1e-6), rms_twin),
+]  # fmt: skip
+
+NORM_EDGES = torch.tensor([[0, 1, 2, 2, 0, 3], [1, 2, 0, 2, 2, 1]])
+
+
+def degree_twin(loops: bool) -> Twin:
+    def twin(gamma: Tensor, beta: Tensor, _: Options) -> Tensor:
+        """w / √(d_i d_j) with the degrees of the total; an own self-loop moves to the place of the added one."""
+        edges = [
+            (u, v, (gamma + beta)[n, 0].item(), gamma[n, 0].item()) for n, (u, v) in enumerate(NORM_EDGES.t().tolist())
+        ]
+        if loops:
+            kept = {u: (w, g) for u, v, w, g in edges if u == v}
+            edges = [edge for edge in edges if edge[0] != edge[1]]
+            edges += [(v, v, *kept.get(v, (1.0, 0.0))) for v in range(4)]
+        degree = [sum(w for _, end, w, _ in edges if end == v) for v in range(4)]
+        scale = [d**-0.5 if d > 0 else 0.0 for d in degree]
+        return torch.tensor([g * scale[u] * scale[v] for u, v, _, g in edges], dtype=gamma.dtype)
+
+    return twin
+
+
+NORMALISATION += [
+    case("degree_norm", "added self-loops", lambda x: gcn_norm(NORM_EDGES, x[:, 0], 4)[1], degree_twin(True),
+         laws=("total", "nothing", "finite", "one_pass"), positive=True),
+    case("degree_norm", "no self-loops", lambda x: gcn_norm(NORM_EDGES, x[:, 0], 4, add_self_loops=False)[1], degree_twin(False),
+         positive=True),
 ]  # fmt: skip
 
 PRODUCT += [

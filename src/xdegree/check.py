@@ -58,6 +58,9 @@ def check(
     """Survey a model: one forward pass with no groups at all tells which rules it needs."""
     call = model_call(model, args, {**kwargs, **(model_kwargs or {})})
     prepare(model, call)
-    run = survey(model, call, find_source(model, call, of, start))
+    source = find_source(model, call, of, start)
+    run = survey(model, call, source)
+    if not run.missing:
+        source.finish()
     rows = tuple(Row(op, module, name, count) for (op, module, name), count in run.seen.items())
     return Report(rows, tuple(dict.fromkeys(run.missing)))

@@ -96,9 +96,18 @@ def decompose_source(
 ) -> Decomposition:
     """`decompose` after its arguments have been understood."""
     share = source_shares(source, groups)
+    if source.beside_plain_nodes:
+        share = mapped_tensors(lambda s: torch.cat([s, s.new_zeros(1, *s.shape[1:])]), share)
     names = _known(model, probes)
     cuts = chunks(number_of(share), memory, model, call, lambda: survey(model, call, source, options).largest)
-    return _joined([_one_pass(model, call, source, some(share, cut), names, options) for cut in cuts])
+    found = _joined([_one_pass(model, call, source, some(share, cut), names, options) for cut in cuts])
+    return _beyond_the_last(found) if source.beside_plain_nodes else found
+
+
+def _beyond_the_last(d: Decomposition) -> Decomposition:
+    """The targets beyond that of the last group, which is empty."""
+    target = mapped_tensors(lambda t: t[:-1] - t[-1:], d.target)
+    return Decomposition(d.total, target, {name: _beyond_the_last(probe) for name, probe in d.probes.items()})
 
 
 def _one_pass(

@@ -152,8 +152,7 @@ class Run(TorchDispatchMode):
 
     def _into_out(self, func: OpOverload, args: Any, kwargs: Any) -> Any:
         """``out=``: the operation without it, then a copy."""
-        packet, names = func.overloadpacket, [a.name for a in func._schema.arguments if a.name != "out"]
-        functional = _overload(packet, names, "")
+        functional = _overload(func.overloadpacket, _signature(func), "")
         if functional is None:
             return self._unknown(func, args, kwargs, kwargs["out"])
         value = self._out_of_place(functional, args, {k: v for k, v in kwargs.items() if k != "out"})
@@ -340,13 +339,18 @@ def _functional(func: OpOverload) -> OpOverload | None:
     packet = getattr(getattr(torch.ops, namespace), name.removesuffix("_"), None) if name.endswith("_") else None
     if packet is None:
         return None
-    return _overload(packet, [argument.name for argument in func._schema.arguments], func._overloadname)
+    return _overload(packet, _signature(func), func._overloadname)
 
 
-def _overload(packet: Any, arguments: list[str], preferred: str) -> OpOverload | None:
-    """The overload of an operation that takes these arguments."""
+def _signature(func: OpOverload) -> list[tuple[str, str]]:
+    """Names and types: ``pow_.Scalar`` takes a tensor and a number, ``pow.Scalar`` a number and a tensor."""
+    return [(argument.name, str(argument.real_type)) for argument in func._schema.arguments if argument.name != "out"]
+
+
+def _overload(packet: Any, arguments: list[tuple[str, str]], preferred: str) -> OpOverload | None:
+    """The overload of an operation that takes these arguments and no ``out``."""
     overloads = [getattr(packet, overload) for overload in packet.overloads()]
-    fitting = [o for o in overloads if [argument.name for argument in o._schema.arguments] == arguments]
+    fitting = [o for o in overloads if _signature(o) == arguments and not any(a.is_out for a in o._schema.arguments)]
     return next((o for o in fitting if o._overloadname == preferred), fitting[0] if fitting else None)
 
 

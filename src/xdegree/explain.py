@@ -207,7 +207,7 @@ class Job:
             raise NotImplementedError(
                 f"explain(of={self.of!r}) is for one type of nodes; with several use decompose with groups by type"
             )
-        source = find_source(self.model, work.call, self.of)
+        source = find_source(self.model, work.call, self.of, self.start)
         found: dict[str, Any]
         if self.of == "feature":
             inner = _here(work, work.field)

@@ -23,8 +23,8 @@ def shares(groups: Any, x: Any, what: str = "node") -> Any:
     if isinstance(groups, Tensor):
         return _mask(groups, x)
     if isinstance(groups, str | bytes | dict) or not isinstance(groups, Iterable):
-        raise TypeError(f"groups must be lists of node ids or a mask [K, N] (got {type(groups).__name__})")
-    ids = [_ids(group, number, x.shape[0]) for number, group in enumerate(groups)]
+        raise TypeError(f"groups must be lists of {what} ids or a mask [K, N] (got {type(groups).__name__})")
+    ids = [_ids(group, number, x.shape[0], what) for number, group in enumerate(groups)]
     if not ids:
         raise ValueError("groups is an empty list; give at least one group (an empty group is [[]])")
     mask = x.new_zeros(x.shape[0], len(ids)).t()  # rows first, see `portions.rows`
@@ -69,24 +69,24 @@ def some(share: Any, cut: slice) -> Any:
     return {kind: part[cut] for kind, part in share.items()} if isinstance(share, Mapping) else share[cut]
 
 
-def _ids(group: Any, number: int, num_nodes: int) -> list[int]:
+def _ids(group: Any, number: int, count: int, what: str) -> list[int]:
     if isinstance(group, Tensor):
         group = group.reshape(-1).tolist()
     if isinstance(group, str | bytes) or not isinstance(group, Iterable):
         raise TypeError(
-            f"group {number} must be a list of node ids (got {group!r}); groups is a list of lists: [[0], [4, 7]]"
+            f"group {number} must be a list of {what} ids (got {group!r}); groups is a list of lists: [[0], [4, 7]]"
         )
     group = [item.item() if hasattr(item, "item") else item for item in group]
     if any(isinstance(item, bool) or not isinstance(item, int) for item in group):
         raise TypeError(
-            f"group {number} must hold whole node ids (got {short(group)}); give truth values as a mask [K, N]"
+            f"group {number} must hold whole {what} ids (got {short(group)}); give truth values as a mask [K, N]"
         )
-    outside = [item for item in group if not 0 <= item < num_nodes]
+    outside = [item for item in group if not 0 <= item < count]
     if outside:
-        raise ValueError(f"group {number} names nodes {short(outside)}, but ids go from 0 to {num_nodes - 1}")
+        raise ValueError(f"group {number} names {what}s {short(outside)}, but ids go from 0 to {count - 1}")
     if len(set(group)) != len(group):
         twice = sorted({item for item in group if group.count(item) > 1})
-        raise ValueError(f"group {number} names nodes {short(twice)} more than once; a node is in a group or not")
+        raise ValueError(f"group {number} names {what}s {short(twice)} more than once; a {what} is in a group or not")
     return group
 
 

@@ -13,6 +13,7 @@ from .engine import Run
 from .groups import split
 from .inputs import ModelCall, mapped_tensors, short
 from .portions import LostPortionsError, Portions, total_of
+from .replica import replicate, run_plain
 
 Of = Literal["node", "edge", "feature", "edge_feature"]
 
@@ -27,6 +28,14 @@ class Source(Protocol):
     @property
     def what(self) -> str:
         """One row of it, in a word."""
+
+    @property
+    def beside_plain_nodes(self) -> bool:
+        """Whether nodes carry no portions at all.
+
+        The paper's softmax gives nothing a share too, which only goes because the values that attention is
+        multiplied with are empty then. With plain values it would stay, and is taken off: nothing contributes 0.
+        """
 
     def start(self, run: Run, replica: Any, share: Any) -> list[tuple[Any, Any]]:
         """Arrange for the portions of a run; returns the arguments (old, new) that it replaces."""
@@ -62,6 +71,11 @@ class ArgumentSource:
     rows: Any
     what: str
 
+    @property
+    def beside_plain_nodes(self) -> bool:
+        """True for the features of edges."""
+        return self.what == "edge"
+
     def start(self, run: Run, replica: Any, share: Any) -> list[tuple[Any, Any]]:  # noqa: ARG002
         """The features as portions in their place."""
         if isinstance(self.rows, Mapping):
@@ -73,7 +87,7 @@ class ArgumentSource:
 
 
 def _portions(x: Tensor, share: Tensor) -> Portions:
-    return Portions(x.clone(), split(x, share))
+    return Portions(x.clone(), split(x, share.to(x.dtype)))
 
 
 @dataclass
@@ -82,28 +96,29 @@ class ModuleSource:
 
     path: str
     rows: Tensor
+    """What the module gives for these arguments."""
     what: str = "node"
-    started: bool = False
+    beside_plain_nodes: bool = False
 
     def start(self, run: Run, replica: Any, share: Any) -> list[tuple[Any, Any]]:
         """Split the module's output whenever it is called."""
 
         def divide(_module: nn.Module, _args: Any, output: Any) -> Portions:
-            total = total_of(output)
-            if not isinstance(total, Tensor) or not total.is_floating_point() or len(total) != len(self.rows):
-                got = f"{total.dtype} {list(total.shape)}" if isinstance(total, Tensor) else type(total).__name__
-                raise TypeError(f"start={self.path!r} must give one float row per node, {len(self.rows)} (got {got})")
-            self.started = True
             with run.aside():
-                return _portions(total, share)
+                return _portions(_one_row_per_node(self.path, total_of(output), len(self.rows)), share)
 
         replica.get_submodule(self.path).register_forward_hook(divide)
         return []
 
     def finish(self) -> None:
-        """The module must have been called."""
-        if not self.started:
-            raise ValueError(f"start names {self.path!r}, which the model did not call in this forward pass")
+        """Portions always start here: the module was seen to be called."""
+
+
+def _one_row_per_node(path: str, output: Any, nodes: int) -> Tensor:
+    if isinstance(output, Tensor) and output.is_floating_point() and output.dim() and len(output) == nodes:
+        return output
+    got = f"{output.dtype} {list(output.shape)}" if isinstance(output, Tensor) else type(output).__name__
+    raise TypeError(f"start={path!r} must give one float row per node, {nodes} (got {got})")
 
 
 def _module_source(model: Any, call: ModelCall, start: str) -> ModuleSource:
@@ -112,7 +127,13 @@ def _module_source(model: Any, call: ModelCall, start: str) -> ModuleSource:
         raise ValueError(f"start names {start!r}, but the model's modules are {short(known)}")
     if not isinstance(call.x, Tensor):
         raise TypeError("start needs the nodes' numbers as a tensor, the first argument of the model")
-    return ModuleSource(start, torch.zeros(len(call.x), device=call.x.device, dtype=torch.get_default_dtype()))
+    found: list[Any] = []
+    replica = replicate(model)
+    replica.get_submodule(start).register_forward_hook(lambda _module, _args, output: found.append(output))
+    run_plain(replica, call)
+    if not found:
+        raise ValueError(f"start names {start!r}, which the model did not call in this forward pass")
+    return ModuleSource(start, _one_row_per_node(start, found[-1], len(call.x)))
 
 
 @dataclass
@@ -123,6 +144,7 @@ class MessageSource:
     edges: Any
     """``[2, E]``, or a dict of them by type."""
     what: str = "edge"
+    beside_plain_nodes: bool = False
     started: bool = False
 
     @property
@@ -184,9 +206,11 @@ class _Messages:
         total = total_of(output)
         edge_index, share = self._edges_of_layer()
         ids = match_edges(edge_index, total_of(self.edges))
-        share = torch.where(ids >= 0, share[:, ids.clamp(min=0)], share.new_zeros(()))
+        nobodys = share.new_zeros(self.run.groups, 1)  # added edges are in no group: the last column, −1
+        share = torch.cat([share, nobodys], 1)[:, ids]
         dim = module.node_dim % total.dim()
-        share = share.reshape(self.run.groups, *[1] * dim, -1, *[1] * (total.dim() - dim - 1)).to(total.dtype)
+        shape = [self.run.groups, *[1] * dim, len(ids), *[1] * (total.dim() - dim - 1)]
+        share = share.reshape(shape).to(total.dtype)
         target = output.target if isinstance(output, Portions) else total.new_zeros(())
         self.source.started = True
         return Portions(total, target + share * (total - target))

@@ -4,8 +4,10 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch_geometric.nn.conv.gcn_conv import gcn_norm
+from torch_geometric.utils import add_remaining_self_loops, scatter
 
-from ..portions import Portions, total_of
+from ..portions import Portions, carries, total_of
 from ..registry import Call, aten, rule
 from .common import share_bias
 
@@ -91,3 +93,34 @@ def rms_norm(
     eps = torch.finfo(x.dtype).eps if eps is None else eps
     scale = torch.rsqrt(x.total.square().mean(dims, keepdim=True) + eps)
     return x.target * (scale if weight is None else scale * total_of(weight))
+
+
+@rule(gcn_norm)
+def degree_norm(
+    call: Call,
+    edge_index: Tensor,
+    edge_weight: Tensor | None = None,
+    num_nodes: int | None = None,
+    improved: bool = False,
+    add_self_loops: bool = True,
+    flow: str = "source_to_target",
+    dtype: Any = None,
+) -> tuple[None, Tensor]:
+    """w_ij / √(d_i d_j): the degrees are the total's and scale both portions alike; added self-loops are background.
+
+    A rule of the function, because its operations multiply by 1/√d, which would be a product of three portions, of
+    which an edge that does not lead back to its own source has nothing.
+    """
+    if not isinstance(edge_weight, Portions) or not carries(edge_weight) or edge_index.layout != torch.strided:
+        raise NotImplementedError("the norm by degrees has a rule for edge_index [2, E] with edge_weight [E]")
+    total, target = edge_weight.total, edge_weight.target.t()  # [E, K]
+    size = int(edge_index.max()) + 1 if num_nodes is None and edge_index.numel() else num_nodes
+    own = edge_index
+    if add_self_loops:
+        edge_index, total = add_remaining_self_loops(own, total, 2.0 if improved else 1.0, size)
+        target = add_remaining_self_loops(own, target, 0.0, size)[1]
+    source, end = edge_index[0], edge_index[1]
+    at = end if flow == "source_to_target" else source
+    scale = scatter(total, at, 0, dim_size=size, reduce="sum").pow_(-0.5)
+    scale.masked_fill_(scale == torch.inf, 0)
+    return None, target.t() * (scale[source] * scale[end])
