@@ -82,7 +82,7 @@ class Adjacency:
         while distinct < (distinct := len(np.unique(keys))):
             arriving = np.zeros_like(keys)
             np.add.at(arriving, to, scramble(keys[source]))
-            keys = scramble(scramble(keys) + arriving)
+            keys = scramble(scramble(~keys) + arriving)  # own keys otherwise than those around
         return [int(key) for key in keys]
 
     @cached_property

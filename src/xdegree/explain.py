@@ -122,13 +122,14 @@ class Job:
             torch.tensor(self.classes),
             self.layer or self.seen.output_layer,
             self.options,
+            level=self.table.level,
         )
         if self.of == "node":
             return self._of_nodes(work, reader)
         return self._of_entries(work, reader)
 
     def _of_nodes(self, work: Workplace, reader: Reader) -> list[Any]:
-        edge_index = self._edge_index()
+        edge_index = find_edges(self.call)
         apart = self._graphs_apart()
         if apart is not None:
             scores = self._graph_by_graph(apart, reader)
@@ -168,9 +169,6 @@ class Job:
             "edges": self.edges,
             "options": self.options,
         }
-
-    def _edge_index(self) -> Any:
-        return find_edges(self.call)
 
     def _fields(self, work: Workplace) -> list[Any]:
         """The nodes that can contribute to each of the rows."""
@@ -215,7 +213,7 @@ class Job:
             found = {"feature_scores": _spread(scores, work.nodes, len(self.call.x))}
         else:
             among = _edges_inside(find_edge_index(work.call), _here(work, work.field))
-            total = self._edge_index().shape[1]
+            total = find_edges(self.call).shape[1]
             if self.of == "edge":
                 scores = score_edges(self.model, work.call, reader, source, self.memory, among)
                 found = {"edge_scores": _spread(scores, work.edges, total)}
@@ -228,7 +226,7 @@ class Job:
                 **self._common(number),
                 num_nodes=len(self.call.x),
                 nodes=fields[number],
-                edge_index=self._edge_index(),
+                edge_index=find_edges(self.call),
                 **{name: value[number] for name, value in found.items()},
             )
             for number in range(len(self.rows))

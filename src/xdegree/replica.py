@@ -4,7 +4,7 @@ Hooks, caches (``GCNConv(cached=True)``) and attributes that a forward pass sets
 model comes back untouched whatever happens, also when two threads explain it at once.
 """
 
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Callable
 from types import MethodType
 from typing import Any
@@ -38,7 +38,10 @@ def replicate(model: Any, run: Run | None = None, watch: Watch | None = None) ->
         copy = copies[id(module)]
         if copy is module:
             continue
-        copy.__dict__ = {name: _reattach(value, copies) for name, value in module.__dict__.items()}
+        copy.__dict__ = {
+            name: value if type(value) in _ATOMS else _reattach(value, copies)
+            for name, value in module.__dict__.items()
+        }
         if isinstance(copy, InvertibleModule):
             copy.disable = True  # it would free the memory of its inputs, which portions do not own
         copy.__dict__["_buffers"] = {name: b if b is None else b.clone() for name, b in module._buffers.items()}
@@ -58,6 +61,8 @@ def _reattach(value: Any, copies: dict[int, nn.Module]) -> Any:
     kind = type(value)
     if kind in _ATOMS:
         return value
+    if (kind is OrderedDict or kind is dict) and not value:
+        return kind()
     if isinstance(value, nn.Module):
         return copies.get(id(value), value)
     if kind is MethodType:
@@ -67,7 +72,7 @@ def _reattach(value: Any, copies: dict[int, nn.Module]) -> Any:
     if isinstance(value, set | deque):
         return value.copy()
     if isinstance(value, dict):
-        copy = value.copy()  # keeps the subclass, as of the hooks' OrderedDict
+        copy = value.copy()  # keeps the subclass
         for key, item in value.items():
             if type(item) not in _ATOMS:
                 copy[key] = _reattach(item, copies)

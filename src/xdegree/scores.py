@@ -12,7 +12,7 @@ from .decompose import Decomposition, decompose_source
 from .inputs import ModelCall
 from .memory import Memory, budget
 from .options import Options
-from .outputs import as_table
+from .outputs import Level, as_table
 from .portions import Portions
 from .registry import Call, aten
 from .rules.attention import softmax
@@ -35,6 +35,8 @@ class Reader:
     options: Options
     signs: Tensor | None = None
     """−1 for rows where less of the output is more of the class, as for class 0 of a binary model."""
+    level: Level | None = None
+    """What the rows are, where their number does not tell."""
 
     def scores(self, model: Any, call: ModelCall, groups: Any, memory: Memory) -> Tensor:
         """One number per group of nodes: the sum over the explained rows."""
@@ -49,7 +51,7 @@ class Reader:
         if self.reading == "strength":
             return self._strength(d, d.probes[probes[0]]), None
         target = self._probability(d) if self.reading == "probability" else d.target
-        table = as_table(d.total, call).of(target)[:, self.rows]
+        table = as_table(d.total, call, self.level).of(target)[:, self.rows]
         explained = table[:, torch.arange(len(self.rows)), self.classes]
         return (explained if self.signs is None else explained * self.signs), table
 

@@ -1,5 +1,34 @@
-"""Graphs with a known reason: every dataset carries the ground truth of its labels."""
+"""Graphs with a known reason: synthetic ones carry the ground truth of their labels, real ones where there is any."""
 
-from .synthetic import ba_shapes
+from .catalogue import DATASETS, load
+from .dataset import Dataset, Stats, graph_dataset, node_dataset, table
+from .folder import BrokenFileError, data_folder
+from .mutagenicity import agreement, mutag, nitro_and_amino
+from .released import RELEASED, ba2motifs, generated_ba2motifs, released
+from .sst2 import graph_sst2, sentence_graphs
+from .synthetic import ba_community, ba_shapes, tree_cycles, tree_grid
 
-__all__ = ["ba_shapes"]
+__all__ = [
+    "DATASETS",
+    "load",
+    "Dataset",
+    "Stats",
+    "graph_dataset",
+    "node_dataset",
+    "table",
+    "ba_shapes",
+    "ba_community",
+    "tree_cycles",
+    "tree_grid",
+    "RELEASED",
+    "released",
+    "ba2motifs",
+    "generated_ba2motifs",
+    "mutag",
+    "nitro_and_amino",
+    "agreement",
+    "graph_sst2",
+    "sentence_graphs",
+    "data_folder",
+    "BrokenFileError",
+]

@@ -23,19 +23,20 @@ def share_bias(target: Tensor, total: Tensor, bias: Tensor | float, options: Opt
     shape = _broadcast(target.shape[1:], bias)
     if shape != target.shape[1:]:
         return target + finite(bias) * magnitude_share(target, total)
-    return torch.addcdiv(target, target.abs().mul_(finite(bias)), _magnitudes(target, total))
+    size = target.abs()
+    both = _magnitudes(target, total, size)
+    return torch.addcdiv(target, size.mul_(finite(bias)), both)
 
 
 def magnitude_share(target: Tensor, total: Tensor) -> Tensor:
     """|γ| / (|γ| + |β|): the target's share of what both compete for, 0 where there is nothing of either."""
-    return target.abs().div_(_magnitudes(target, total))
+    size = target.abs()
+    return size.div_(_magnitudes(target, total, size))
 
 
-def _magnitudes(target: Tensor, total: Tensor) -> Tensor:
-    """|γ| + |β|, never 0. Written as max(|γ + β|, |γ − β|), which passes over the K targets only three times."""
-    least = total.abs().clamp_min(torch.finfo(target.dtype).tiny)
-    difference = torch.sub(total, target, alpha=2).abs_()
-    return torch.maximum(difference, least, out=difference)
+def _magnitudes(target: Tensor, total: Tensor, size: Tensor) -> Tensor:
+    """|γ| + |β|, never 0; ``size`` is |γ|."""
+    return (total - target).abs_().add_(size).clamp_min_(torch.finfo(target.dtype).tiny)
 
 
 def _broadcast(shape: torch.Size, other: Tensor | float) -> torch.Size:
