@@ -84,7 +84,7 @@ LAYERS = [
     layer("Transformer", lambda: nn.Transformer(4, 2, 1, 1, 6), call=lambda m, x: m(x, x), **SOFTMAX),
     *(layer(name, lambda name=name: getattr(nn, name)(4, 5, batch_first=True), call=lambda m, x: m(x.view(4, 3, 4)), **ORDER)
       for name in ("RNN", "LSTM", "GRU")),
-    *(layer(name, lambda name=name: getattr(nn, name)(4, 5, num_layers=2, bidirectional=True), call=lambda m, x: m(x.view(3, 4, 4))[0],
+    *(layer(name, lambda name=name: getattr(nn, name)(4, 6, num_layers=2, bidirectional=True), call=lambda m, x: m(x.view(3, 4, 4))[0],
             variant="two ways", **ORDER) for name in ("RNN", "LSTM", "GRU")),
     layer("RNN", lambda: nn.RNN(4, 5, nonlinearity="relu"), variant="relu", **ORDER),
     *(layer(name, lambda name=name: getattr(nn, name)(4, 5)) for name in ("RNNCell", "LSTMCell", "GRUCell")),
