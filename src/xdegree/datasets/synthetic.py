@@ -85,7 +85,7 @@ def tree_cycles(seed: int = 0, random_edges: float = 0.05, motifs: int = 60) -> 
 
 
 def tree_grid(seed: int = 0, random_edges: float = 0.1, motifs: int = 80) -> Data:
-    """Tree-Grid: the same tree with 3-by-3 grids (the paper's table has as many edges as 0.1 gives, the released 0.01)."""
+    """Tree-Grid: the same tree with 3-by-3 grids (the paper's table counts the edges of 0.1, the released has 0.01)."""
     rng = np.random.default_rng(seed)
     return _finished([_tree(GRID, motifs, random_edges, rng)], [], rng)
 

@@ -1,0 +1,121 @@
+"""One small interface for all datasets, and the row of the paper's table of statistics."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+Split = Literal["train", "val", "test"]
+SPLITS: tuple[Split, ...] = ("train", "val", "test")
+
+
+@dataclass(frozen=True)
+class Stats:
+    """A row of the paper's table; edges count both directions, as there."""
+
+    name: str
+    nodes: int
+    edges: int
+    graphs: int
+    labels: int
+    features: str
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """Graphs with labels, splits and, where it is known, the ground truth of the labels.
+
+    Every graph is a PyG ``Data`` with ``x``, ``edge_index`` and ``y``. The truth is ``edge_mask`` [E], the edges that
+    make the label, and ``motif`` [N], the number of the motif that a node belongs to, -1 where there is none. A dataset
+    for node classification has one graph, split by ``train_mask``, ``val_mask`` and ``test_mask``.
+    """
+
+    name: str
+    graphs: Sequence[Data]
+    level: Literal["node", "graph"]
+    features: str
+    """What the node features are, in words."""
+    splits: dict[Split, Tensor]
+    """Ids of nodes or graphs, ascending."""
+    note: str = ""
+    """What a reader of results must know, as that the data are a rebuild."""
+
+    @property
+    def data(self) -> Data:
+        """The graph of a dataset that has only one."""
+        if len(self.graphs) != 1:
+            raise ValueError(f"{self.name} has {len(self.graphs)} graphs; take one of `graphs`")
+        return self.graphs[0]
+
+    @property
+    def num_features(self) -> int:
+        """The width of the node features."""
+        return int(self.graphs[0].num_features)
+
+    @property
+    def num_classes(self) -> int:
+        """How many labels there are."""
+        return int(max(int(graph.y.max()) for graph in self.graphs)) + 1
+
+    @property
+    def constant_features(self) -> bool:
+        """Whether all nodes have the same features, so that attention has nothing to tell them apart by."""
+        first = self.graphs[0].x[0]
+        return all(bool((graph.x == first).all()) for graph in self.graphs)
+
+    def part(self, split: Split) -> list[Data]:
+        """The graphs of one split."""
+        return [self.graphs[i] for i in self.splits[split].tolist()]
+
+    def stats(self) -> Stats:
+        """The row of the paper's table of statistics."""
+        return Stats(
+            self.name,
+            nodes=sum(int(graph.num_nodes or 0) for graph in self.graphs),
+            edges=sum(int(graph.num_edges) for graph in self.graphs),
+            graphs=len(self.graphs),
+            labels=self.num_classes,
+            features=self.features,
+            note=self.note,
+        )
+
+
+def table(rows: Sequence[Stats]) -> str:
+    """Rows of statistics as text, columns aligned."""
+    head = ("dataset", "nodes", "edges", "graphs", "labels", "features")
+    lines = [head] + [
+        (r.name, f"{r.nodes:,}", f"{r.edges:,}", f"{r.graphs:,}", str(r.labels), r.features) for r in rows
+    ]
+    wide = [max(len(line[i]) for line in lines) for i in range(len(head))]
+    text = ["  ".join(cell.ljust(w) for cell, w in zip(line, wide, strict=True)).rstrip() for line in lines]
+    notes = [f"{r.name}: {r.note}" for r in rows if r.note]
+    return "\n".join([*text, *notes])
+
+
+def random_split(count: int, rng: np.random.Generator) -> tuple[Tensor, Tensor, Tensor]:
+    """Random masks ``[count]`` of 80, 10 and 10 percent."""
+    tenth = count // 10
+    part = torch.from_numpy(rng.permutation(count))
+    return part >= 2 * tenth, part < tenth, (part >= tenth) & (part < 2 * tenth)
+
+
+def split_ids(count: int, seed: int) -> dict[Split, Tensor]:
+    """The same as ids of the three splits."""
+    masks = random_split(count, np.random.default_rng(seed))
+    return {split: mask.nonzero().flatten() for split, mask in zip(SPLITS, masks, strict=True)}
+
+
+def node_dataset(name: str, data: Data, features: str, note: str = "") -> Dataset:
+    """A dataset of one graph whose nodes are split by its masks."""
+    splits = {split: data[f"{split}_mask"].nonzero().flatten() for split in SPLITS}
+    return Dataset(name, (data,), "node", features, splits, note)
+
+
+def graph_dataset(name: str, graphs: Sequence[Data], features: str, seed: int, note: str = "") -> Dataset:
+    """A dataset of many graphs, split at random."""
+    return Dataset(name, tuple(graphs), "graph", features, split_ids(len(graphs), seed), note)
