@@ -105,15 +105,22 @@ def workplace(model: Any, call: ModelCall, seen: Trace, rows: Tensor, level: Lev
 
 
 def fields_of_rows(model: Any, call: ModelCall, seen: Trace, rows: list[int], level: Level) -> list[Tensor]:
-    """The nodes that can contribute to each of several rows; what holds for the first is taken to hold for all."""
+    """The nodes that can contribute to each of several rows.
+
+    That messages tell the whole truth is put to the test for one row that they leave something out of, and taken to
+    hold for all.
+    """
     if level == "graph":
         return [_nodes_of_graphs(call, torch.tensor([row])) for row in rows]
     links, edge_index = call.get("edge_label_index") if level == "edge" else None, find_edge_index(call)
+    everything = torch.arange(len(call.x), device=call.x.device)
+    if edge_index is None or (level == "edge" and links is None):
+        return [everything] * len(rows)
     seeds = [torch.tensor([row]) if links is None else links[:, row].unique() for row in rows]
-    first = receptive_field(model, call, seen, torch.tensor(rows[:1]), seeds[0])
-    if edge_index is None or len(first) == len(call.x):
-        return [torch.arange(len(call.x), device=call.x.device)] * len(rows)
-    return [first, *(_hops(call, edge_index, seen, seed, seen.hops)[0] for seed in seeds[1:])]
+    fields = [_hops(call, edge_index, seen, seed, seen.hops)[0] for seed in seeds]
+    number = next((i for i, field in enumerate(fields) if len(field) < len(everything)), 0)
+    tested = receptive_field(model, call, seen, torch.tensor([rows[number]]), seeds[number])
+    return fields if len(tested) == len(fields[number]) else [everything] * len(rows)
 
 
 def graphs_are_apart(model: Any, call: ModelCall, seen: Trace, batch: Tensor) -> bool:

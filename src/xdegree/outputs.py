@@ -37,7 +37,8 @@ def as_table(output: Any, call: ModelCall, level: Level | None = None) -> Table:
         raise ValueError(f"level must be one of {get_args(Level)} (got {level!r})")
     level = _level(output, call) if level is None else level
     rows = _rows(call, level)
-    single = output.dim() == 0 or (output.dim() == 1 and len(output) != rows)
+    # Without knowing better, a vector holds the classes of a graph, but one number per node or link.
+    single = output.dim() == 0 or (output.dim() == 1 and level == "graph" and len(output) != rows)
     values = output.reshape(1, -1) if single else output.reshape(len(output), -1)
     if rows is not None and len(values) != rows:
         raise ValueError(f"level={level!r} means {rows} rows, but the model's output has {list(output.shape)}")
