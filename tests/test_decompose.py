@@ -1,5 +1,6 @@
 """Groups in all their forms, chunks, probes, and the ways in which models are called and written."""
 
+import copy
 import sys
 
 import pytest
@@ -605,3 +606,34 @@ def test_pooling_ties_are_shared_or_go_to_the_first():
     first = decompose(model, x, EDGES[:, :0], groups=singles(3), options=Options(ties="first")).target
     close(shared.flatten(), torch.full((3,), 1 / 3, dtype=torch.float64))
     assert first.flatten().tolist() == [1.0, 0.0, 0.0]
+
+
+def test_features_that_require_gradients_bring_no_graph():
+    x = X.clone().requires_grad_()
+    d = decompose(net(), x, EDGES, groups=[[0]])
+    assert not d.total.requires_grad
+    assert not d.target.requires_grad
+
+
+@pytest.mark.filterwarnings("ignore:.*:DeprecationWarning", "ignore:.*:UserWarning")
+def test_compiled_models_are_taken_as_they_were_written():
+    plain = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.ReLU(), torch.nn.Linear(4, 2)).double().eval()
+    expected = decompose(plain, X, groups=GROUPS).target
+    inner = torch.nn.Sequential(torch.compile(plain[:2], backend="eager"), plain[2]).eval()
+    in_place = copy.deepcopy(plain)
+    in_place.compile(backend="eager")
+    for model in (torch.compile(plain, backend="eager"), inner, in_place):
+        torch.testing.assert_close(decompose(model, X, groups=GROUPS).target, expected, rtol=0, atol=1e-12)
+
+
+def test_lazy_layers_must_know_their_width():
+    with pytest.raises(ValueError, match="run it once"):
+        decompose(GCNConv(-1, 3), X, EDGES, groups=[[0]])
+
+
+def test_half_precision_agrees_roughly():
+    model = net("gcn", level="graph")
+    exact = decompose(model, X, EDGES, groups=GROUPS).target
+    half = decompose(copy.deepcopy(model).bfloat16(), X.bfloat16(), EDGES, groups=GROUPS)
+    assert half.target.dtype == torch.bfloat16
+    torch.testing.assert_close(half.target.double(), exact, rtol=0.1, atol=0.1 * exact.abs().max().item())

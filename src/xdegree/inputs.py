@@ -157,7 +157,8 @@ def _from_data(data: Any, parameter: inspect.Parameter) -> Any:
 
 
 def prepare(model: Any, call: ModelCall) -> None:
-    """What can be found wrong before any work: devices, the model's mode."""
+    """What can be found wrong before any work: lazy layers, devices, the model's mode."""
+    check_initialised(model)
     check_devices(model, call)
     check_mode(model)
 
@@ -182,6 +183,14 @@ def check_mode(model: Any) -> None:
             "the model is in training mode, where it drops entries at random or normalises by the batch"
             f" (in {short(active)}); call model.eval() first"
         )
+
+
+def check_initialised(model: Any) -> None:
+    """Refuse lazy layers that do not know their width yet: a run on a replica would not teach the model itself."""
+    parameters = model.named_parameters() if isinstance(model, nn.Module) else []
+    lazy = [name for name, p in parameters if isinstance(p, nn.parameter.UninitializedParameter)]
+    if lazy:
+        raise ValueError(f"the model has parameters without a shape ({short(lazy)}); run it once on the data first")
 
 
 def _trains(module: nn.Module) -> bool:

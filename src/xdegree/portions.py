@@ -66,6 +66,9 @@ class Messages:
 
     def summed(self, index: Tensor, size: int) -> Tensor:
         """The messages summed by the rows that index names, ``[K, size, …]``: a sparse matrix times the source."""
+        if self.source.dtype not in (torch.float32, torch.float64):  # sparse matrices know no others
+            messages = rows(self.dense())
+            return unrows(messages.new_zeros(size, *messages.shape[1:]).index_add_(0, index, messages))
         n, *rest = rows(self.source).shape
         order = torch.argsort(index, stable=True)
         counts = torch.bincount(index, minlength=size)

@@ -34,9 +34,12 @@ def replicate(model: Any, run: Run | None = None, watch: Watch | None = None) ->
     copies: dict[int, nn.Module] = {}
     for module in model.modules():
         copies[id(module)] = module if isinstance(module, torch.jit.ScriptModule) else object.__new__(module.__class__)
+    for module in model.modules():
+        if "_orig_mod" in module._modules:  # made by torch.compile: compiled code hides its operations
+            copies[id(module)] = copies[id(module._orig_mod)]
     for path, module in model.named_modules():
         copy = copies[id(module)]
-        if copy is module:
+        if copy is module or "_orig_mod" in module._modules:
             continue
         copy.__dict__ = {
             name: value if type(value) in _ATOMS else _reattach(value, copies)
@@ -44,6 +47,7 @@ def replicate(model: Any, run: Run | None = None, watch: Watch | None = None) ->
         }
         if isinstance(copy, InvertibleModule):
             copy.disable = True  # it would free the memory of its inputs, which portions do not own
+        copy.__dict__["_compiled_call_impl"] = None
         copy.__dict__["_buffers"] = {name: b if b is None else b.clone() for name, b in module._buffers.items()}
         if run is not None:
             _attach(copy, path, run, watch)

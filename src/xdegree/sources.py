@@ -87,6 +87,7 @@ class ArgumentSource:
 
 
 def _portions(x: Tensor, share: Tensor) -> Portions:
+    x = x.detach()
     return Portions(x.clone(), split(x, share.to(x.dtype)))
 
 
