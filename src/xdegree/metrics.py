@@ -1,7 +1,14 @@
-"""How well scores find a known truth."""
+"""How well scores find a known truth, and how well the parts that they pick stand for the whole."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import combinations
 
 import torch
 from torch import Tensor
+from torch_geometric.explain.metric import characterization_score
+
+from .instance import Instance
 
 
 def auc(scores: Tensor, truth: Tensor) -> float:
@@ -11,17 +18,196 @@ def auc(scores: Tensor, truth: Tensor) -> float:
         scores: [N], higher means more likely true.
         truth: [N], boolean or 0 and 1.
     """
-    if scores.shape != truth.shape or scores.dim() != 1:
-        raise ValueError(f"scores and truth are vectors of one length (got {list(scores.shape)}, {list(truth.shape)})")
-    if scores.isnan().any():
-        raise ValueError("scores hold NaN, which has no rank")
-    true = truth.bool()
+    true = _checked(scores, truth)
     positives, negatives = int(true.sum()), int((~true).sum())
     if not positives or not negatives:
         raise ValueError(
             f"AUC needs true and false items (got {positives} true and {negatives} false); leave this instance out"
         )
+    return float((_ranks(scores)[true].sum() - positives * (positives + 1) / 2) / (positives * negatives))
+
+
+def hop_controlled_auc(scores: Tensor, truth: Tensor, distance: Tensor) -> float:
+    """AUC among nodes at the same distance from the explained one, so that distance alone scores exactly one half.
+
+    Of all pairs of a true and a false node at the same distance, the share that is in the right order, a tie counting
+    one half. Motifs are near the nodes that they explain, and plain AUC rewards every method that prefers near nodes.
+
+    Args:
+        scores: [N], higher means more likely true.
+        truth: [N], boolean or 0 and 1.
+        distance: [N], hops to the explained node.
+    """
+    true = _checked(scores, truth)
+    right, pairs = 0.0, 0
+    for hops in distance.unique().tolist():
+        ring = distance == hops
+        here = int(true[ring].sum()) * int((~true[ring]).sum())
+        if here:
+            right += here * auc(scores[ring], true[ring])
+            pairs += here
+    if not pairs:
+        raise ValueError("no distance has both true and false nodes; leave this instance out")
+    return right / pairs
+
+
+def _checked(scores: Tensor, truth: Tensor) -> Tensor:
+    if scores.shape != truth.shape or scores.dim() != 1:
+        raise ValueError(f"scores and truth are vectors of one length (got {list(scores.shape)}, {list(truth.shape)})")
+    if scores.isnan().any():
+        raise ValueError("scores hold NaN, which has no rank")
+    return truth.bool()
+
+
+def _ranks(scores: Tensor) -> Tensor:
+    """Ranks from 1; tied items share the mean of their ranks."""
     ordered = scores.sort().values
     below, upto = torch.searchsorted(ordered, scores), torch.searchsorted(ordered, scores, right=True)
-    ranks = (below + 1 + upto).double() / 2  # tied items share the mean of their ranks
-    return float((ranks[true].sum() - positives * (positives + 1) / 2) / (positives * negatives))
+    return (below + 1 + upto).double() / 2
+
+
+@dataclass(frozen=True)
+class Average:
+    """A measure of several instances: the values of those that have one, and how many have none."""
+
+    values: tuple[float, ...]
+    skipped: int
+
+    @property
+    def mean(self) -> float:
+        """The mean over instances, NaN if there is none."""
+        return float(torch.tensor(self.values, dtype=torch.float64).mean())
+
+
+def average(measure: Callable[..., float], items: Iterable[tuple[Tensor, ...]]) -> Average:
+    """A measure such as `auc` per instance; instances that it refuses, as those of one class only, are skipped."""
+    values, skipped = [], 0
+    for item in items:
+        try:
+            values.append(measure(*item))
+        except ValueError as error:
+            if "leave this instance out" not in str(error):
+                raise
+            skipped += 1
+    return Average(tuple(values), skipped)
+
+
+def node_truth(instance: Instance, motif: Tensor, index: int) -> tuple[Tensor, Tensor]:
+    """The nodes that compete, ``[n]``, and which of them are true: those of the explained node's motif.
+
+    Args:
+        instance: of the prediction of node `index`.
+        motif: [N], the number of each node's motif.
+        index: the explained node, which competes as well.
+    """
+    return instance.field, motif[instance.field] == motif[index]
+
+
+@dataclass(frozen=True)
+class Fidelity:
+    """What happens to a prediction without a group of nodes (plus) and with nothing else (minus).
+
+    By the probability of the explained class (how much it falls), and by whether the predicted class changes (0 or 1).
+    """
+
+    plus: float
+    minus: float
+    plus_changed: float
+    minus_changed: float
+
+    @property
+    def characterisation(self) -> float:
+        """The harmonic mean of fidelity⁺ and 1 − fidelity⁻, by probability (PyG's); 0 if one of them is ≤ 0."""
+        if self.plus <= 0 or self.minus >= 1:
+            return 0.0
+        return float(characterization_score(torch.tensor(self.plus), torch.tensor(self.minus)))
+
+
+def fidelity(instance: Instance, group: Tensor) -> Fidelity:
+    """fidelity⁺ and fidelity⁻ of a group of nodes, the features of nodes being set to 0 and edges kept.
+
+    PyG's own `fidelity` is the changed classes of this for a node mask; it gives no probabilities.
+
+    Args:
+        instance: the prediction.
+        group: [N], true for the nodes of the group.
+    """
+    inside = instance.here(group.bool())
+    rows = instance.masked(torch.stack([torch.ones_like(inside), ~inside, inside]))
+    whole, without, alone = rows.softmax(-1)[:, instance.target].tolist()
+    best = rows.argmax(-1)
+    changed = (best[1:] != best[0]).double().tolist()
+    return Fidelity(whole - without, whole - alone, *changed)
+
+
+def top_nodes(scores: Tensor, sparsities: Sequence[float]) -> Tensor:
+    """Masks ``[S, N]`` of the best nodes, for each share of them that is kept; at least one, ties by index."""
+    if bad := [share for share in sparsities if not 0 < share <= 1]:
+        raise ValueError(f"sparsity is the share of nodes that is kept, above 0 and up to 1 (got {bad})")
+    order = torch.argsort(scores, descending=True, stable=True)
+    place = torch.empty_like(order)
+    place[order] = torch.arange(len(order), device=order.device)
+    sizes = torch.tensor([max(1, round(share * len(scores))) for share in sparsities], device=order.device)
+    return place.unsqueeze(0) < sizes.unsqueeze(1)
+
+
+def acc_against_sparsity(
+    instances: Sequence[Instance],
+    masks: Sequence[Tensor],
+    *,
+    draws: int | None = None,
+    max_nodes: int | None = None,
+    seed: int = 0,
+) -> list[float]:
+    """The share of graphs whose predicted class stays the same with the features of all but some nodes set to 0.
+
+    The paper's ACC; sparsity there is the share of nodes that is *kept*.
+
+    Args:
+        instances: predictions of graphs.
+        masks: for each, ``[S, N]``: the nodes kept at each of S sparsities, as from `top_nodes`.
+        draws: how many graphs to draw with replacement, as the authors do (1,000); by default each counts once.
+        max_nodes: leave out larger graphs, as the authors do (200).
+        seed: of the draws.
+    """
+    chosen = [i for i, one in enumerate(instances) if max_nodes is None or one.num_nodes <= max_nodes]
+    if not chosen:
+        raise ValueError("no graphs to measure")
+    hits = torch.stack([_unchanged(instances[i], masks[i]) for i in chosen])
+    if draws is not None:
+        hits = hits[torch.randint(len(hits), (draws,), generator=torch.Generator().manual_seed(seed))]
+    means: list[float] = hits.double().mean(0).tolist()
+    return means
+
+
+def _unchanged(instance: Instance, masks: Tensor) -> Tensor:
+    return instance.masked(instance.here(masks)).argmax(-1) == instance.prediction.argmax()
+
+
+@dataclass(frozen=True)
+class Stability:
+    """How alike the scores of several runs are, as means over all pairs of runs."""
+
+    correlation: float
+    """Spearman's, of the ranks; 1 for equal order."""
+    overlap: float
+    """Of the k best: the size of the intersection by that of the union."""
+
+
+def stability(scores: Tensor, k: int = 5) -> Stability:
+    """Compare the scores ``[S, N]`` of one prediction under S seeds."""
+    if scores.dim() != 2 or len(scores) < 2:
+        raise ValueError(f"stability compares two or more rows of scores (got {list(scores.shape)})")
+    ranks = torch.stack([_ranks(row) for row in scores])
+    ranks = ranks - ranks.mean(1, keepdim=True)
+    best = [set(torch.argsort(row, descending=True, stable=True)[:k].tolist()) for row in scores]
+    pairs = list(combinations(range(len(scores)), 2))
+    likeness = [_cosine(ranks[i], ranks[j]) for i, j in pairs]
+    overlap = [len(best[i] & best[j]) / len(best[i] | best[j]) for i, j in pairs]
+    return Stability(sum(likeness) / len(pairs), sum(overlap) / len(pairs))
+
+
+def _cosine(one: Tensor, other: Tensor) -> float:
+    """Scores without any order are alike only to each other."""
+    size = float(one.norm() * other.norm())
+    return float(one @ other) / size if size else float(torch.equal(one, other))
