@@ -1,0 +1,156 @@
+"""Seconds per explanation tree against the size of the molecule and q, and what asking the engine in batches gains.
+
+    python benchmarks/agglomerate.py [--quick] [--threads N]
+
+Mutagenicity if the data folder has it, else generated molecules. The last table grows the same trees a second time with
+one engine call per group: same tree, same groups, none of them twice. Everything is measured in one run; on a busy
+machine figures should be taken again.
+"""
+
+import argparse
+import os
+import platform
+import statistics
+import time
+
+import torch
+from torch import nn
+from torch.nn.functional import cross_entropy
+from torch_geometric import __version__ as pyg_version
+from torch_geometric.data import Data
+from torch_geometric.loader import DataLoader
+
+import xdegree
+from xdegree.adjacency import Bits
+from xdegree.agglomerate import Growth, grown_tree
+from xdegree.contextual import Scorer
+from xdegree.experiments.molecules import molecules
+from xdegree.inputs import model_call
+from xdegree.models import GAT, GCN
+from xdegree.tree import ExplanationTree
+
+SEED = 0
+SIZES = (10, 20, 30, 40, 60, 80)
+QS = (0.2, 0.4, 0.6, 0.8, 1.0)
+
+
+def main() -> None:
+    """Print the machine, the settings and the tables."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="fewer molecules")
+    parser.add_argument("--threads", type=int, default=1, help="that torch may use (default: 1)")
+    given = parser.parse_args()
+    torch.set_num_threads(given.threads)
+    per_size, singly, epochs = (2, 1, 2) if given.quick else (6, 4, 5)
+    name, graphs = molecules(seed=SEED)
+    epochs = epochs if graphs[0].y is not None else 0  # generated molecules have no labels
+    models = {kind.__name__: trained(kind(14, 2, level="graph"), graphs, epochs) for kind in (GCN, GAT)}
+    print(describe(name, epochs, per_size))
+    chosen = {size: of_size(graphs, size, per_size) for size in SIZES}
+    for kind, model in models.items():
+        print_by_size_and_q(kind, model, chosen)
+        print_by_selection(kind, model, chosen[30])
+        print_singly(kind, model, chosen[30][:singly])
+    print(f"\n{load()} at the end")
+
+
+def trained(model: nn.Module, graphs: list[Data], epochs: int) -> nn.Module:
+    """A few epochs, so that the trees are those of a model that has learnt something."""
+    torch.manual_seed(SEED)
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.005)
+    for _ in range(epochs):
+        for batch in DataLoader(graphs, batch_size=64, shuffle=True):
+            optimizer.zero_grad()
+            cross_entropy(model(batch.x, batch.edge_index, batch.batch), batch.y).backward()
+            optimizer.step()
+    return model.eval()
+
+
+def of_size(graphs: list[Data], size: int, count: int) -> list[Data]:
+    """The first molecules of that size, or of the sizes nearest to it."""
+    return sorted(graphs, key=lambda m: abs((m.num_nodes or 0) - size))[:count]
+
+
+def describe(name: str, epochs: int, per_size: int) -> str:
+    """The machine, the versions and the settings."""
+    versions = f"Python {platform.python_version()}, torch {torch.__version__}, torch_geometric {pyg_version}"
+    return "\n".join(
+        [
+            f"machine   {platform.machine()}, {os.cpu_count()} cores, torch uses {torch.get_num_threads()}; {load()}",
+            f"versions  {versions}, xdegree {xdegree.__version__}",
+            f"data      {name}, {per_size} molecules per size, seed {SEED}",
+            f"models    3 layers of width 20, {epochs} epochs of training, float32",
+            f"trees     {Growth()}, {xdegree.Contexts()}",
+            "measured  each tree once, after one to warm up; median over molecules",
+        ]
+    )
+
+
+def load() -> str:
+    """How busy the machine is."""
+    return f"load average {os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else "load unknown"
+
+
+class Singly(Scorer):
+    """Asks the engine for one group at a time."""
+
+    def _ask(self, groups: list[Bits]) -> None:
+        for group in groups:
+            super()._ask([group])
+
+
+def grow(
+    model: nn.Module, data: Data, kind: type[Scorer] = Scorer, **growth: float | str
+) -> tuple[float, ExplanationTree, Scorer]:
+    """Seconds, the tree, and the scorer that counted."""
+    start = time.perf_counter()
+    scorer = kind.of(model, model_call(model, (data.x, data.edge_index), {}), seed=SEED)
+    tree = grown_tree(scorer, Growth(**growth))  # type: ignore[arg-type]
+    return time.perf_counter() - start, tree, scorer
+
+
+def print_by_size_and_q(kind: str, model: nn.Module, chosen: dict[int, list[Data]]) -> None:
+    """The paper's 3-D figure as a table."""
+    grow(model, chosen[SIZES[0]][0])
+    print(f"\n{kind}: seconds per tree (engine calls) by atoms and q")
+    print(f"{'atoms':>6} " + " ".join(f"{f'q = {q}':>14}" for q in QS) + f" {'groups scored, q = 0.6':>24}")
+    for size, graphs in chosen.items():
+        cells, groups = [], 0.0
+        for q in QS:
+            runs = [grow(model, data, q=q) for data in graphs]
+            seconds = statistics.median(run[0] for run in runs)
+            calls = statistics.median(run[2].calls for run in runs)
+            cells.append(f"{f'{seconds:.3f} ({calls:.0f})':>14}")
+            if q == 0.6:
+                groups = statistics.median(len(run[2].contributions) for run in runs)
+        print(f"{size:>6} {' '.join(cells)} {groups:>24.0f}")
+
+
+def print_by_selection(kind: str, model: nn.Module, graphs: list[Data]) -> None:
+    """The three readings, at the default q."""
+    print(f"\n{kind}: readings of the selection, {len(graphs)} molecules of 30 atoms")
+    print(f"{'selection':>18} {'seconds':>9} {'largest':>9} {'engine calls':>13} {'groups scored':>14} {'levels':>7}")
+    for selection in ("threshold", "queue", "percentile", "percentile-signed"):
+        runs = [grow(model, data, selection=selection) for data in graphs]
+        seconds = [run[0] for run in runs]
+        calls = statistics.median(run[2].calls for run in runs)
+        groups = statistics.median(len(run[2].contributions) for run in runs)
+        levels = statistics.median(len(run[1].levels) for run in runs)
+        middle, most = statistics.median(seconds), max(seconds)
+        print(f"{selection:>18} {middle:>9.3f} {most:>9.3f} {calls:>13.0f} {groups:>14.0f} {levels:>7.0f}")
+
+
+def print_singly(kind: str, model: nn.Module, graphs: list[Data]) -> None:
+    """The same trees with one engine call per group."""
+    print(f"\n{kind}: the same tree of 30 atoms, one engine call per group")
+    print(f"{'atoms':>6} {'groups':>7} {'batched':>9} {'singly':>9} {'times faster':>13} {'same tree':>10}")
+    for data in graphs:
+        batched, tree, scorer = grow(model, data)
+        singly, other, _ = grow(model, data, Singly)
+        same = [[g.nodes for g in level] for level in tree.levels] == [[g.nodes for g in lv] for lv in other.levels]
+        groups, faster = len(scorer.contributions), singly / batched
+        print(f"{data.num_nodes:>6} {groups:>7} {batched:>9.3f} {singly:>9.2f} {faster:>12.0f}x {same!s:>10}")
+
+
+if __name__ == "__main__":
+    main()
