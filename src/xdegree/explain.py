@@ -25,8 +25,10 @@ from .scores import (
     score_edges,
     score_entries,
     score_objects,
+    score_typed_edges,
+    score_typed_entries,
 )
-from .sources import Of, find_source
+from .sources import Of, Source, find_source
 
 
 def explain(
@@ -201,11 +203,9 @@ class Job:
 
     def _of_entries(self, work: Workplace, reader: Reader) -> list[Any]:
         """Scores of single features, edge features, or of the messages along single edges."""
-        if not isinstance(work.field, Tensor):
-            raise NotImplementedError(
-                f"explain(of={self.of!r}) is for one type of nodes; with several use decompose with groups by type"
-            )
         source = find_source(self.model, work.call, self.of, self.start)
+        if not isinstance(work.field, Tensor):
+            return self._of_typed_entries(work, reader, source)
         found: dict[str, Any]
         if self.of == "feature":
             inner = _here(work, work.field)
@@ -231,6 +231,16 @@ class Job:
             )
             for number in range(len(self.rows))
         ]
+
+    def _of_typed_entries(self, work: Workplace, reader: Reader, source: Source) -> list[Any]:
+        """The same for several types."""
+        score = score_typed_edges if self.of == "edge" else score_typed_entries
+        scores = score(self.model, work.call, reader, source, self.memory)
+        found: list[dict[str, Any]] = [
+            {f"{self.of}_scores": {kind: s[number] for kind, s in scores.items()}} for number in range(len(self.rows))
+        ]
+        edge_index = find_edges(self.call)
+        return [HeteroExplanation(**self._common(n), edge_index=edge_index, **scored) for n, scored in enumerate(found)]
 
 
 def _nth(batch: Tensor) -> Tensor:

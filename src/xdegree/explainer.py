@@ -14,7 +14,16 @@ from .memory import Memory
 from .options import Options
 from .outputs import as_table
 from .portions import mapped
-from .scores import MASK_ENTRIES, Edges, Reader, Reading, check_choices, score_entries, score_objects
+from .scores import (
+    MASK_ENTRIES,
+    Edges,
+    Reader,
+    Reading,
+    check_choices,
+    score_entries,
+    score_objects,
+    score_typed_entries,
+)
 from .sources import find_source
 
 
@@ -103,21 +112,28 @@ class DegreeExplainer(ExplainerAlgorithm):
             return rows, labels, None
         return rows, torch.zeros_like(rows), torch.where(labels > 0, 1, -1)
 
-    def _feature_mask(self, model: torch.nn.Module, work: Workplace, reader: Reader) -> Tensor:
+    def _feature_mask(self, model: torch.nn.Module, work: Workplace, reader: Reader) -> Any:
         """Single features as groups, or the whole columns of them."""
-        if not isinstance(work.field, Tensor):
-            raise NotImplementedError("masks of features are for one type of nodes; use node_mask_type='object'")
         x, source = work.call.x, find_source(model, work.call)
         if self.explainer_config.node_mask_type == MaskType.common_attributes:
-            columns = (x != 0).any(0).nonzero().flatten()
-            mask = x.new_zeros(1, x.shape[1])
-            for chunk in columns.split(max(1, MASK_ENTRIES // max(1, x.numel()))):
-                groups = torch.zeros(len(chunk), *x.shape, dtype=torch.bool, device=x.device)
-                groups[torch.arange(len(chunk)), :, chunk] = True
-                mask[0, chunk] = reader.scores(model, work.call, groups, self.memory)
-            return mask
+            if isinstance(x, dict):
+                return {kind: self._columns(model, work, reader, value, kind) for kind, value in x.items()}
+            return self._columns(model, work, reader, x)
+        if isinstance(x, dict):
+            return mapped(lambda s: s.sum(0), score_typed_entries(model, work.call, reader, source, self.memory))
         here = torch.tensor(work.groups(work.field.unsqueeze(1)), device=x.device).flatten()
         scores = score_entries(model, work.call, reader, source, self.memory, here).sum(0)
         mask = x.new_zeros(work.num_nodes, x.shape[1])
         mask[slice(None) if work.nodes is None else work.nodes] = scores
+        return mask
+
+    def _columns(
+        self, model: torch.nn.Module, work: Workplace, reader: Reader, x: Tensor, kind: str | None = None
+    ) -> Tensor:
+        columns = (x != 0).any(0).nonzero().flatten()
+        mask = x.new_zeros(1, x.shape[1])
+        for chunk in columns.split(max(1, MASK_ENTRIES // max(1, x.numel()))):
+            groups = torch.zeros(len(chunk), *x.shape, dtype=torch.bool, device=x.device)
+            groups[torch.arange(len(chunk)), :, chunk] = True
+            mask[0, chunk] = reader.scores(model, work.call, groups if kind is None else {kind: groups}, self.memory)
         return mask

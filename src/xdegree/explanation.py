@@ -232,38 +232,56 @@ class HeteroExplanation:
     """The model's own output for what is explained, ``[C]``."""
     target: int
     index: int
-    node_scores: Mapping[str, Tensor]
+    node_scores: Mapping[str, Tensor] | None = None
     """By type of node, ``[N]`` each."""
     edge_index: Mapping[Any, Tensor] | None = None
     edge_scores: Mapping[Any, Tensor] | None = None
-    """By type of edge, ``[E]`` each, if they were asked for."""
+    """By type of edge, ``[E]`` each: of the messages along them (``of="edge"``), or by their end points."""
+    feature_scores: Mapping[str, Tensor] | None = None
+    """By type of node, ``[N, F]`` each."""
+    edge_feature_scores: Mapping[Any, Tensor] | None = None
+    """By type of edge, ``[E]`` or ``[E, D]`` each."""
     reading: str = "contribution"
     of: str = "node"
     edges: str | None = None
     options: Options = field(default_factory=Options)
 
-    def top(self, k: int = 5) -> list[tuple[tuple[str, int], float]]:
-        """The k nodes with the largest scores by magnitude, signed, largest first, as (type, number)."""
-        every = [((kind, node), score) for kind, s in self.node_scores.items() for node, score in enumerate(s.tolist())]
+    @property
+    def scores(self) -> Mapping[Any, Tensor]:
+        """The scores of what was explained, by type: of nodes, edges, features or edge features."""
+        scores: Mapping[Any, Tensor] = getattr(self, f"{self.of}_scores")
+        return scores
+
+    def top(self, k: int = 5) -> list[tuple[tuple[Any, ...], float]]:
+        """The k largest scores by magnitude, signed, largest first, as (type, number) or (type, number, feature)."""
+        every = [
+            ((kind, *place.tolist()), value.item())
+            for kind, s in self.scores.items()
+            for place, value in zip(torch.ones_like(s).nonzero(), s.flatten(), strict=True)
+        ]
         return sorted(every, key=lambda item: -abs(item[1]))[:k]
 
     def __repr__(self) -> str:
-        best = ", ".join(f"{kind} {node}: {score:+.4g}" for (kind, node), score in self.top(3))
+        best = ", ".join(f"{' '.join(map(str, place))}: {score:+.4g}" for place, score in self.top(3))
         return f"HeteroExplanation(index={self.index}, target={self.target}, reading={self.reading!r}, top={{{best}}})"
 
     def to_dataframe(self) -> "pandas.DataFrame":
-        """One row per node, sorted by magnitude (needs pandas)."""
+        """One row per node (edge, feature), sorted by magnitude (needs pandas)."""
         import pandas
 
-        top = self.top(sum(len(s) for s in self.node_scores.values()))
-        return pandas.DataFrame([(kind, node, score) for (kind, node), score in top], columns=["type", "node", "score"])
+        top = self.top(sum(s.numel() for s in self.scores.values()))
+        names = ["edge" if "edge" in self.of else "node", *(["feature"] if top and len(top[0][0]) == 3 else [])]
+        return pandas.DataFrame([(*place, score) for place, score in top], columns=["type", *names, "score"])
 
     def to_pyg(self) -> "PyGHeteroExplanation":
         """A ``torch_geometric.explain.HeteroExplanation`` with the same scores."""
         from torch_geometric.explain import HeteroExplanation as PyGHeteroExplanation
 
         found = PyGHeteroExplanation()
-        found.set_value_dict("node_mask", {kind: s.unsqueeze(-1) for kind, s in self.node_scores.items()})
+        if self.feature_scores is not None:
+            found.set_value_dict("node_mask", dict(self.feature_scores))
+        elif self.node_scores is not None:
+            found.set_value_dict("node_mask", {kind: s.unsqueeze(-1) for kind, s in self.node_scores.items()})
         if self.edge_index is not None:
             found.set_value_dict("edge_index", dict(self.edge_index))
         if self.edge_scores is not None:

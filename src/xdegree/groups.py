@@ -49,6 +49,8 @@ def _shares_by_type(groups: Any, x: Mapping[Any, Tensor], what: str) -> dict[Any
         if not len(groups):
             raise ValueError(f"groups is an empty list; give at least one group: {example}")
         return {kind: shares([group.get(kind, []) for group in groups], value, what) for kind, value in x.items()}
+    if not all(isinstance(mask, Tensor) for mask in groups.values()):
+        raise TypeError(f"a dict by type must hold masks [K, {what}s]; groups of ids are a list of dicts, {example}")
     counts = {mask.shape[0] for mask in groups.values()}
     if len(counts) != 1:
         raise ValueError(f"masks of all types must have the same number of groups K (got {sorted(counts)})")

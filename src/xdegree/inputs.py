@@ -30,6 +30,8 @@ class ModelCall:
         """The node features: the first argument, the one called ``x`` or ``x_dict``, or ``data.x``."""
         if not self.args:
             return self.kwargs["x"] if "x" in self.kwargs else self.kwargs.get("x_dict")
+        if isinstance(self.args[0], HeteroData):
+            return self.args[0].x_dict
         return self.args[0].x if isinstance(self.args[0], BaseData) else self.args[0]
 
     @property

@@ -1,6 +1,6 @@
 """From portions to scores: the readings, and the groups whose scores make an explanation."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -142,14 +142,38 @@ def score_entries(model: Any, call: ModelCall, reader: Reader, source: Source, m
     features: Tensor = source.rows
     inside = torch.zeros(len(features), dtype=torch.bool, device=features.device)
     inside[among] = True
-    entries = ((features != 0) & inside.reshape(-1, *[1] * (features.dim() - 1))).reshape(-1).nonzero().flatten()
-    found = features.new_zeros(len(reader.rows), features.numel())
-    for chunk in entries.split(max(1, MASK_ENTRIES // max(1, features.numel()))):
+    chosen = (features != 0) & inside.reshape(-1, *[1] * (features.dim() - 1))
+    return _one_by_one(features, chosen, len(reader.rows), lambda g: reader.by_row(model, call, source, g, memory)[0])
+
+
+def score_typed_entries(
+    model: Any, call: ModelCall, reader: Reader, source: Source, memory: Memory
+) -> dict[Any, Tensor]:
+    """The same for several types."""
+
+    def ask(kind: Any) -> Callable[[Tensor], Tensor]:
+        return lambda groups: reader.by_row(model, call, source, {kind: groups}, memory)[0]
+
+    return {kind: _one_by_one(x, x != 0, len(reader.rows), ask(kind)) for kind, x in source.rows.items()}
+
+
+def _one_by_one(features: Tensor, chosen: Tensor, rows: int, ask: Callable[[Tensor], Tensor]) -> Tensor:
+    """Answers ``[K, rows]`` for every chosen entry as a group of its own, as ``[rows, *features]``; 0 for others."""
+    found = features.new_zeros(rows, features.numel())
+    entries = chosen.reshape(-1).nonzero().flatten()
+    for chunk in entries.split(max(1, MASK_ENTRIES // max(1, features.numel()))) if len(entries) else ():
         mask = torch.zeros(len(chunk), features.numel(), dtype=torch.bool, device=features.device)
         mask[torch.arange(len(chunk)), chunk] = True
-        groups = mask.reshape(len(chunk), *features.shape)
-        found[:, chunk] = reader.by_row(model, call, source, groups, memory)[0].t()
-    return found.reshape(len(reader.rows), *features.shape)
+        found[:, chunk] = ask(mask.reshape(len(chunk), *features.shape)).t()
+    return found.reshape(rows, *features.shape)
+
+
+def score_typed_edges(model: Any, call: ModelCall, reader: Reader, source: Source, memory: Memory) -> dict[Any, Tensor]:
+    """Scores of the messages along single edges of all types, ``[rows, E]`` each."""
+    counts = {kind: len(rows) for kind, rows in source.rows.items()}
+    groups = [{kind: [edge]} for kind, count in counts.items() for edge in range(count)]
+    scores = reader.by_row(model, call, source, groups or [{}], memory)[0].t()[:, : len(groups)]
+    return dict(zip(counts, scores.split(list(counts.values()), 1), strict=True))
 
 
 def score_edges(model: Any, call: ModelCall, reader: Reader, source: Source, memory: Memory, among: Tensor) -> Tensor:

@@ -205,30 +205,52 @@ class _Messages:
 
     def _split(self, module: Any, output: Any) -> Any:
         total = total_of(output)
-        edge_index, share = self._edges_of_layer()
-        ids = match_edges(edge_index, total_of(self.edges))
-        nobodys = share.new_zeros(self.run.groups, 1)  # added edges are in no group: the last column, −1
-        share = torch.cat([share, nobodys], 1)[:, ids]
+        share = self._share_of_layer()
         dim = module.node_dim % total.dim()
-        shape = [self.run.groups, *[1] * dim, len(ids), *[1] * (total.dim() - dim - 1)]
+        shape = [self.run.groups, *[1] * dim, share.shape[1], *[1] * (total.dim() - dim - 1)]
         share = share.reshape(shape).to(total.dtype)
         target = output.target if isinstance(output, Portions) else total.new_zeros(())
         self.source.started = True
         return Portions(total, target + share * (total - target))
 
-    def _edges_of_layer(self) -> tuple[Tensor, Tensor]:
-        """The user's edges of the type that this layer works on, and the groups' shares of them."""
-        value = self.source.edges
-        if not isinstance(value, Mapping):
-            return value, self.share
-        layer = total_of(self.edges)
-        same = [kind for kind, e in value.items() if e.shape == layer.shape and torch.equal(e, layer)]
-        named = [kind for kind in same if all(part in self.run.module for part in kind)] if len(same) > 1 else same
-        if len(named) != 1:
+    def _share_of_layer(self) -> Tensor:
+        """The groups' shares of the edges that this layer works on, ``[K, edges]``; nobody has one of added edges."""
+        own, layer = self.source.edges, total_of(self.edges)
+        if not isinstance(own, Mapping):
+            return _matched(own, layer, self.share)
+        kinds = _types_one_after_another(own, layer)
+        if kinds:
+            return torch.cat([self.share[kind] for kind in kinds], 1)
+        same = [kind for kind, e in own.items() if e.shape == layer.shape and torch.equal(e, layer)]
+        if len(same) != 1:  # several types with the same edges, or a layer that adds or drops some: its name tells
+            named = [kind for kind in own if _is_named(self.run.module, kind)]
+            same = [kind for kind in named if kind in same] or (named if not same else [])
+        if len(same) != 1:
             raise NotImplementedError(
-                f"of='edge' cannot tell which type of edges {self.run.module!r} works on ({len(named)} types fit)"
+                f"of='edge' cannot tell which type of edges {self.run.module!r} works on ({len(same)} types fit)"
             )
-        return value[named[0]], self.share[named[0]]
+        return _matched(own[same[0]], layer, self.share[same[0]])
+
+
+def _matched(own: Tensor, layer: Any, share: Tensor) -> Tensor:
+    ids = match_edges(own, layer)
+    nobodys = share.new_zeros(len(share), 1)  # added edges are in no group: the last column, −1
+    return torch.cat([share, nobodys], 1)[:, ids]
+
+
+def _types_one_after_another(own: Mapping[Any, Tensor], layer: Any) -> list[Any]:
+    """All types in order if a layer works on all of them at once, as HGTConv does, with nodes numbered anew."""
+    counts = [e.shape[1] for e in own.values()]
+    if not isinstance(layer, Tensor) or layer.layout != torch.strided or layer.shape[1] != sum(counts) or len(own) == 1:
+        return []
+    offsets = [part - e for part, e in zip(layer.split(counts, 1), own.values(), strict=True)]
+    return list(own) if all(bool((offset == offset[:, :1]).all()) for offset in offsets) else []
+
+
+def _is_named(path: str, kind: Any) -> bool:
+    """Whether a module is called by a type of edges, as `HeteroConv` and `to_hetero` do."""
+    names = {"__".join(kind), "___".join(kind), "<" + "___".join(kind) + ">"}
+    return bool(names & set(path.split(".")))
 
 
 def _edges_of(call: ModelCall) -> Any:
