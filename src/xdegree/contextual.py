@@ -242,8 +242,9 @@ class Scorer:
         index = check_index(index, table)
         target = check_target(target, table.values[index])
         edges = _edges(graph, call)
-        work = workplace(model, call, seen, torch.tensor([index]))
-        reader = Reader(reading, work.rows, torch.tensor([target]), layer or seen.output_layer, options)
+        work = workplace(model, call, seen, torch.tensor([index]), table.level)
+        layer = layer or seen.output_layer
+        reader = Reader(reading, work.rows, torch.tensor([target]), layer, options, level=table.level)
         marks = call.x[work.field].reshape(len(work.field), -1)
         if table.level == "node":  # the explained node is like no other
             marks = torch.cat([marks, (work.field == index).to(marks).unsqueeze(1)], 1)

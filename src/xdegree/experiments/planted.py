@@ -93,9 +93,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--graphs", type=int, default=None, help="how many graphs (default: all of Mutagenicity)")
     parser.add_argument("--epochs", type=int, default=200, help="of training (default: 200)")
-    parser.add_argument(
-        "--noise", type=float, default=0.05, help="standard deviation of the noise (default: 0.05)"
-    )
+    parser.add_argument("--noise", type=float, default=0.05, help="standard deviation of the noise (default: 0.05)")
     parser.add_argument("--explained", type=int, default=None, help="how many graphs to explain (default: all)")
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args(argv)

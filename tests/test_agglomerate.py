@@ -1,0 +1,513 @@
+"""Laws of the agglomeration over random graphs, cases that can be computed by hand, and one step typed slowly."""
+
+import math
+from functools import cache
+from itertools import product
+
+import networkx
+import pytest
+import torch
+from helpers import EDGES, PAIR_BATCH, PAIR_EDGES, both_ways, features, net, ready
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import nn
+from torch_geometric.nn import GCNConv
+
+from xdegree import Contexts, Options, agglomerate, agglomerate_levels, contextual_scores, decompose, pick_subgraph
+from xdegree.agglomerate import Growth
+from xdegree.contextual import Scorer
+from xdegree.experiments.molecules import generated, molecules, plant
+from xdegree.experiments.planted import run
+from xdegree.inputs import model_call
+from xdegree.masking import Masking
+
+X = features()
+SELECTIONS = ("threshold", "queue", "percentile", "percentile-signed")
+READINGS = list(product(SELECTIONS, ("groups", "nodes")))
+MODEL = net(level="graph", hidden=4)
+
+
+@st.composite
+def graphs(draw, most: int = 8):
+    """Any edges, self-loops and repeated ones too, isolated nodes and several parts; random features."""
+    n = draw(st.integers(1, most))
+    node = st.integers(0, n - 1)
+    edges = draw(st.lists(st.tuples(node, node), max_size=2 * n))
+    x = features(n, seed=draw(st.integers(0, 99)))
+    return x, (both_ways(edges) if edges else torch.empty(2, 0, dtype=torch.long))
+
+
+def as_networkx(edges: torch.Tensor, nodes: int) -> networkx.Graph:
+    graph = networkx.Graph()
+    graph.add_nodes_from(range(nodes))
+    graph.add_edges_from(edges.t().tolist())
+    return graph
+
+
+def same(tree, other, moved=lambda node: node) -> None:
+    """The same groups with the same scores, once nodes are renamed."""
+    assert len(tree.levels) == len(other.levels)
+    for level, there in zip(tree.levels, other.levels, strict=True):
+        scores = {frozenset(map(moved, nodes)): score for nodes, score in level}
+        assert scores == pytest.approx(dict(there), abs=1e-9)
+
+
+def check_laws(tree, x, edges, budget=None) -> None:
+    graph = as_networkx(edges, len(x))
+    before: dict[int, frozenset[int]] = {}
+    for level in tree.levels:
+        now = {node: group.nodes for group in level for node in group.nodes}
+        assert sum(len(group.nodes) for group in level) == len(now), "groups of a level are disjoint"
+        assert all(networkx.is_connected(graph.subgraph(group.nodes)) for group in level), "and connected"
+        assert all(nodes <= now[node] for node, nodes in before.items()), "levels only grow"
+        assert set(now.values()) != set(before.values()), "and every level is a new one"
+        before = now
+    parts = {frozenset(part) for part in networkx.connected_components(graph)}
+    finished = {group.nodes for group in tree.levels[-1]} == parts
+    assert finished or len(tree.levels) == budget
+
+
+@pytest.mark.parametrize(("selection", "candidates"), READINGS)
+@settings(max_examples=12, deadline=None)
+@given(graph=graphs(), q=st.sampled_from([0, 0.3, 0.6, 1]), budget=st.sampled_from([None, None, 1, 2]))
+def test_laws(selection, candidates, graph, q, budget):
+    x, edges = graph
+    tree = agglomerate(MODEL, x, edges, q=q, budget=budget, selection=selection, candidates=candidates)
+    check_laws(tree, x, edges, budget)
+    assert [leaf.nodes for leaf in tree.leaves] == [{node} for node in range(len(x))]
+
+
+@pytest.mark.parametrize("selection", SELECTIONS)
+@pytest.mark.parametrize("contexts", [Contexts(exact=10**6), Contexts(exact=0, walks=4)], ids=["exact", "drawn"])
+@settings(max_examples=8, deadline=None)
+@given(graph=graphs(), data=st.data())
+def test_renumbering_renumbers_the_tree(selection, contexts, graph, data):
+    """Drawn contexts too: features tell all nodes apart here."""
+    x, edges = graph
+    order = torch.tensor(data.draw(st.permutations(range(len(x)))))
+    place = order.argsort()
+    tree = agglomerate(MODEL, x, edges, selection=selection, contexts=contexts)
+    moved = agglomerate(MODEL, x[order], place[edges], selection=selection, contexts=contexts)
+    same(tree, moved, lambda node: int(place[node]))
+
+
+def test_renumbering_where_nothing_tells_nodes_apart():
+    """A cycle of equal nodes with a chord: mirror images are taken in together."""
+    edges = both_ways([*[(i, (i + 1) % 8) for i in range(8)], (0, 4)])
+    ones = torch.ones(8, 4, dtype=torch.float64)
+    place = torch.tensor([3, 0, 7, 1, 6, 2, 5, 4])
+    for selection in SELECTIONS:
+        tree = agglomerate(MODEL, ones, edges, selection=selection)
+        same(tree, agglomerate(MODEL, ones, place[edges], selection=selection), lambda node: int(place[node]))
+
+
+@pytest.mark.parametrize("contexts", [Contexts(hops=1), Contexts(exact=0, walks=4)], ids=["exact", "drawn"])
+def test_same_seed_same_tree_in_any_chunks(contexts):
+    tree = agglomerate(MODEL, X, EDGES, contexts=contexts, seed=7)
+    assert agglomerate(MODEL, X, EDGES, contexts=contexts, seed=7) == tree
+    same(tree, agglomerate(MODEL, X, EDGES, contexts=contexts, seed=7, memory=1))
+    same(tree, agglomerate(MODEL, X, EDGES, contexts=contexts, seed=7, memory=200_000))
+    other = agglomerate(MODEL, X, EDGES, contexts=contexts, seed=8)
+    assert (other.contextual == tree.contextual) == (contexts.exact > 0)
+
+
+@pytest.mark.parametrize("edges", [[], [(0, 0)], [(0, 0), (0, 0)]])
+def test_one_node(edges):
+    edges = torch.tensor(edges, dtype=torch.long).reshape(-1, 2).t()
+    tree = agglomerate(MODEL, X[:1], edges)
+    assert [len(level) for level in tree.levels] == [1]
+    assert tree.levels[0][0].nodes == {0}
+    assert tree.merges == ()
+    assert tree.levels[0][0].score == pytest.approx(max(tree.prediction), abs=1e-9)
+
+
+def test_self_loops_and_repeated_edges_change_nothing_of_the_groups():
+    twice = torch.cat([EDGES, EDGES, torch.arange(12).repeat(2, 1)], 1)
+    check_laws(agglomerate(MODEL, X, twice), X, EDGES)
+
+
+def test_parts_of_the_graph_stay_apart():
+    edges = both_ways([(0, 1), (1, 2), (4, 5), (6, 7), (7, 8), (8, 6)])  # 3, 9, 10 and 11 have no edges
+    tree = agglomerate(MODEL, X, edges)
+    check_laws(tree, X, edges)
+    assert {group.nodes for group in tree.levels[-1]} >= {frozenset({0, 1, 2}), frozenset({3}), frozenset({6, 7, 8})}
+
+
+def test_only_the_computation_graph_of_a_node_takes_part():
+    model = net(layers=2)
+    tree = agglomerate(model, X, EDGES, index=0)
+    near = {0, 1, 2, 3}  # two hops, by the chord 0-2
+    assert {node for leaf in tree.leaves for node in leaf.nodes} == near
+    assert [group.nodes for group in tree.levels[-1]] == [near]
+    assert (tree.index, tree.num_nodes) == (0, 12)
+    for nodes, score in (group for level in tree.levels for group in level):
+        whole = decompose(model, X, EDGES, groups=[sorted(nodes)]).target[0, 0, tree.target].item()
+        assert score == pytest.approx(whole, abs=1e-10)
+
+
+def test_one_graph_of_a_batch():
+    tree = agglomerate(MODEL, X, PAIR_EDGES, PAIR_BATCH, index=1, target=0)
+    inside = (PAIR_EDGES >= 5).all(0)
+    same(agglomerate(MODEL, X[5:], PAIR_EDGES[:, inside] - 5, target=0), tree, lambda node: node + 5)
+
+
+# By hand.
+
+
+class And(nn.Module):
+    """a · b + (a + b) / 10, where a and b say how much of two motifs is there."""
+
+    def forward(self, x, edge_index):
+        a, b = x.mul(0.5).sum(0)
+        return (a * b + (a + b) * 0.1).reshape(1, 1)
+
+
+def motifs() -> tuple[torch.Tensor, torch.Tensor]:
+    """A path of 14 nodes; the first two are one motif, the last two the other."""
+    x = torch.zeros(14, 2, dtype=torch.float64)
+    x[:2, 0] = x[-2:, 1] = 1
+    return x, both_ways([(i, i + 1) for i in range(13)])
+
+
+@pytest.mark.parametrize("candidates", ["groups", "nodes"])
+def test_an_and_of_two_motifs(candidates):
+    """Neither motif does anything without the other, so all of it happens where they meet: at the top."""
+    x, edges = motifs()
+    tree = agglomerate(And(), x, edges, candidates=candidates)
+    # Only motif nodes have something to add: φ = 0.05 each, mean 0.2 / 14, so r is 0.036 for them and 0.014 elsewhere.
+    assert [group.nodes for group in tree.levels[0]] == [{0}, {1}, {12}, {13}]
+    assert tree.contextual[0] == pytest.approx((0.05,) * 4, abs=1e-12)
+    *others, top = tree.merges
+    assert top.union.nodes == set(range(14))
+    assert top.union.score == pytest.approx(1.2, abs=1e-12)
+    assert top.interaction == pytest.approx(1, abs=1e-12)
+    assert [merge.interaction for merge in others] == pytest.approx([0] * len(others), abs=1e-12)
+    sides = [part for part in top.parts if len(part.nodes) > 1]
+    assert [part.score for part in sides] == pytest.approx([0.1, 0.1], abs=1e-12)
+    assert {0, 1} <= sides[0].nodes
+    assert {12, 13} <= sides[1].nodes
+
+
+class Additive(nn.Module):
+    """Without bias and ReLU what nodes contribute adds up."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv1, self.conv2 = GCNConv(4, 5, bias=False), GCNConv(5, 5, bias=False)
+        self.lin = nn.Linear(5, 2, bias=False)
+
+    def forward(self, x, edge_index):
+        return self.lin(self.conv2(self.conv1(x, edge_index), edge_index)).sum(0, keepdim=True)
+
+
+@settings(max_examples=10, deadline=None)
+@given(graph=graphs(), selection=st.sampled_from(SELECTIONS))
+def test_an_additive_model_has_no_interactions(graph, selection):
+    tree = agglomerate(ready(Additive()), *graph, selection=selection)
+    assert all(abs(merge.interaction) < 1e-9 for merge in tree.merges)
+    for level, phis in zip(tree.levels, tree.contextual, strict=True):  # and contexts make no difference
+        assert phis == pytest.approx([score for _, score in level], abs=1e-9)
+
+
+# One step, typed from the text of the paper.
+
+
+def next_level_slowly(level: list[set[int]], edges, n: int, q: float, phi) -> set[frozenset[int]]:
+    """Groups take in nodes or whole groups next to them with r(v) ≥ q · max r(v'); what overlaps becomes one."""
+    united = [set(group) for group in level]
+    for group in level or [set()]:
+        owner = {node: frozenset(g) for g in level for node in g}
+        near = {v for u, v in edges.t().tolist() if u in group} - group if group else set(range(n))
+        candidates = {owner.get(v, frozenset({v})) for v in near}
+        if not candidates:
+            continue
+        s = {v: phi(group | v) - (phi(group) if group else 0) for v in candidates}
+        mean = sum(s.values()) / len(s)
+        r = {v: abs(s[v] - mean) for v in s}
+        united += [set(group) | v for v in s if r[v] >= q * max(r.values()) - 1e-12]
+    graph = networkx.Graph([(i, j) for i in range(len(united)) for j in range(len(united)) if united[i] & united[j]])
+    return {frozenset().union(*(united[i] for i in part)) for part in networkx.connected_components(graph)}
+
+
+@pytest.mark.parametrize(("q", "seed"), [(0.3, 1), (0.6, 2), (0.6, 3), (0.9, 4)])
+def test_every_step_against_the_text(q, seed):
+    x, model = features(seed=seed), net(level="graph", seed=seed)
+    tree = agglomerate(model, x, EDGES, q=q)
+
+    @cache
+    def known(group: frozenset[int]) -> float:
+        return contextual_scores(model, x, EDGES, groups=[group]).item()
+
+    def phi(group) -> float:
+        return known(frozenset(group))
+
+    level: list[set[int]] = []
+    for found in tree.levels:
+        expected = next_level_slowly(level, EDGES, 12, q, phi)
+        assert {group.nodes for group in found} == expected
+        level = [set(group.nodes) for group in found]
+
+
+def values(pairs: dict[tuple[int, int], float]):
+    """A scorer that knows s of some pairs of a group and a candidate, as bits, and nothing else."""
+
+    class Known:
+        rounding = 0.0
+        contextual = {group | other: value for (group, other), value in pairs.items()} | {0b1: 0.0, 0b1000: 0.0}
+
+    return list(pairs), Known()
+
+
+def test_three_ways_to_choose():
+    """Two groups, {0} and {3}, with two and three candidates. s of the second group is small throughout."""
+    s = {(0b1, 0b10): 5.0, (0b1, 0b100): 1.0, (0b1000, 0b10000): 0.5, (0b1000, 0b100000): 0.0, (0b1000, 0b1000000): 0.1}
+    pairs, scorer = values(s)
+
+    def chosen(selection, q, rising=False):
+        taken = Growth(selection, "nodes", rising, q)._taken(pairs, scorer)
+        return [pair for pair in pairs if pair[0] | pair[1] in taken]
+
+    first, second, third, fourth, fifth = pairs
+    # Each group for itself: r = 2, 2 around 3; and 0.3, 0.2, 0.1 around 0.2.
+    assert chosen("threshold", 0.7) == [first, second, third]
+    assert chosen("threshold", 0.6) == [first, second, third, fourth]
+    # All together: the mean is 1.32, so r = 3.68, 0.32, 0.82, 1.32, 1.22.
+    assert chosen("queue", 0.4) == [first, fourth]
+    assert chosen("queue", 0.5) == [first, fourth, fifth]
+    assert chosen("percentile", 0.75) == [first, fourth]
+    assert chosen("percentile-signed", 0.75) == [first, second]
+    assert chosen("threshold", 0.2, rising=True) == [first, second, third, fifth]
+    assert chosen("queue", 0.25, rising=True) == [first]
+
+
+def test_the_first_queue_is_ordered_by_the_score_itself():
+    pairs, scorer = values({(0, 0b10): -9.0, (0, 0b100): 2.0, (0, 0b10000): 1.0})
+    assert Growth("queue", q=0.1)._taken(pairs, scorer) == [0b100]
+    assert Growth("threshold", q=0.9)._taken(pairs, scorer) == [0b10]
+
+
+def test_groups_that_touch_become_one_in_the_authors_way_only():
+    theirs = agglomerate(MODEL, X, EDGES, selection="percentile", candidates="nodes", contexts=Contexts("neighbours"))
+    for level in theirs.levels:
+        covered = as_networkx(EDGES, 12).subgraph([node for group in level for node in group.nodes])
+        assert {group.nodes for group in level} == {frozenset(p) for p in networkx.connected_components(covered)}
+    x, edges = motifs()
+    assert [group.nodes for group in agglomerate(And(), x, edges).levels[0]] == [{0}, {1}, {12}, {13}]
+    first = agglomerate(And(), x, edges, selection="percentile", q=0.9).levels[0]
+    assert [group.nodes for group in first] == [{0, 1}, {12, 13}]
+
+
+@settings(max_examples=25, deadline=None)
+@given(graph=graphs(), selection=st.sampled_from(SELECTIONS))
+def test_only_additions_that_raise_the_score(graph, selection):
+    x, edges = graph
+    settings = {"selection": selection, "candidates": "nodes", "contexts": Contexts("none")}
+    tree = agglomerate(MODEL, x, edges, rising=True, **settings)
+    if not selection.startswith("percentile"):  # where seeds that touch are one from the start
+        assert all(score > 0 for level in tree.levels[:1] for _, score in level)
+    for merge in tree.merges:
+        before, *added = sorted(merge.parts, key=lambda part: -len(part.nodes))
+        if merge.level and len(added) == 1 and len(before.nodes) > 1 and len(added[0].nodes) == 1:
+            assert merge.union.score > min(before.score, added[0].score)
+    last = [group.nodes for group in tree.levels[-1]] if tree.levels else [frozenset()]
+    near = as_networkx(edges, len(x))
+    for group in last:  # nothing is left that would raise it
+        outside = {v for u in group for v in near[u]} - group if group else set(near)
+        both = [sorted(group), *(sorted(group | {v}) for v in outside)]
+        own, *raised = decompose(MODEL, x, edges, groups=both).target[:, 0, tree.target].tolist()
+        assert all(score <= own + 1e-9 for score in raised)
+
+
+def test_nothing_raises_a_score_that_only_falls():
+    x, edges = motifs()
+    tree = agglomerate(And(), -x[:, [0, 0]] * torch.tensor([1.0, 0.0]), edges, rising=True)
+    assert tree.levels == ()
+    assert "none" in repr(tree)
+    assert str(tree) == "class 0, 0 levels, 14 of 14 nodes"
+
+
+# Work.
+
+
+def test_one_engine_call_per_step():
+    scorer = Scorer.of(MODEL, model_call(MODEL, (X, EDGES), {}))
+    levels = list(Growth().levels(scorer))
+    assert len(levels) > 2
+    assert scorer.calls <= len(levels) + 1
+
+
+def test_levels_one_by_one():
+    tree = agglomerate(MODEL, X, EDGES)
+    assert tuple(agglomerate_levels(MODEL, X, EDGES)) == tree.levels
+    stopped = agglomerate_levels(MODEL, X, EDGES)
+    assert next(stopped) == tree.levels[0]
+    stopped.close()
+    assert tuple(agglomerate_levels(MODEL, X, EDGES, budget=2)) == tree.levels[:2]
+    with pytest.raises(ValueError, match="q must be"):
+        agglomerate_levels(MODEL, X, EDGES, q=2)  # before the first level is asked for
+
+
+def test_the_tree_says_how_it_was_made():
+    options = Options(bias="background")
+    tree = agglomerate(
+        MODEL, X, EDGES, target=1, q=0.5, budget=2, seed=4, selection="queue", candidates="nodes", reading="strength",
+        options=options, contexts=Contexts(walks=3),
+    )  # fmt: skip
+    assert (tree.q, tree.budget, tree.seed, tree.selection, tree.candidates) == (0.5, 2, 4, "queue", "nodes")
+    assert (tree.reading, tree.target, tree.options, tree.contexts) == ("strength", 1, options, Contexts(walks=3))
+    assert tree.prediction == pytest.approx(MODEL(X, EDGES)[0].tolist())
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "match"),
+    [
+        ({"q": 1.1}, ValueError, r"q must be a number from 0 to 1 \(got 1.1\)"),
+        ({"q": -0.1}, ValueError, "q must be"),
+        ({"q": math.nan}, ValueError, "q must be"),
+        ({"q": "0.6"}, ValueError, "q must be"),
+        ({"q": True}, ValueError, "q must be"),
+        ({"budget": 0}, ValueError, "budget must be None or a number of levels"),
+        ({"budget": 1.5}, ValueError, "budget must be"),
+        ({"selection": "best"}, ValueError, "selection must be one of"),
+        ({"candidates": "edges"}, ValueError, "candidates must be one of"),
+        ({"rising": 1}, TypeError, "rising must be True or False"),
+        ({"seed": "0"}, TypeError, "seed must be a whole number"),
+        ({"reading": "sound"}, ValueError, "reading must be one of"),
+        ({"index": 1}, ValueError, "out of range"),
+        ({"contexts": "walks"}, TypeError, "contexts must be"),
+        ({"graph": torch.zeros(2, 3)}, ValueError, "graph must be edges"),
+    ],
+)
+def test_clear_errors(changes, error, match):
+    with pytest.raises(error, match=match):
+        agglomerate(MODEL, X, EDGES, **changes)
+
+
+# The picker.
+
+
+def every_connected_group(edges, nodes: int, most: int) -> list[frozenset[int]]:
+    graph = as_networkx(edges, nodes)
+    found = {frozenset({node}) for node in graph}
+    for _ in range(most - 1):
+        found |= {group | {v} for group in found if len(group) < most for u in group for v in graph[u]}
+    return list(found)
+
+
+@pytest.mark.parametrize("objective", ["contribution", "fidelity"])
+@pytest.mark.parametrize("seed", [1, 2])
+def test_a_wide_beam_finds_the_best_connected_group(objective, seed):
+    x, model = features(9, seed=seed), net(level="graph", seed=seed)
+    edges = EDGES[:, (EDGES < 9).all(0)]
+    found = pick_subgraph(model, x, edges, size=4, objective=objective, beam=1000)
+    groups = every_connected_group(edges, 9, 4)
+    target = int(model(x, edges).argmax())
+    if objective == "contribution":
+        scores = decompose(model, x, edges, groups=[sorted(g) for g in groups]).target[:, 0, target].tolist()
+    else:
+        scores = [gain(model, x, edges, g, target) for g in groups]
+    assert found.score == pytest.approx(max(scores), abs=1e-9)
+    assert found.nodes in [g for g, s in zip(groups, scores, strict=True) if s > max(scores) - 1e-9]
+    assert (found.objective, found.target, found.index) == (objective, target, 0)
+
+
+def probability(model, x, edges, target) -> float:
+    return model(x, edges).softmax(-1)[0, target].item()
+
+
+def gain(model, x, edges, group, target) -> float:
+    """fidelity⁺ − fidelity⁻, one forward pass at a time."""
+    inside = torch.zeros(len(x), 1, dtype=x.dtype)
+    inside[list(group)] = 1
+    return probability(model, x * inside, edges, target) - probability(model, x * (1 - inside), edges, target)
+
+
+def test_what_is_reported_of_a_subgraph():
+    found = pick_subgraph(MODEL, X, EDGES, size=3)
+    inside = torch.zeros(12, 1, dtype=X.dtype)
+    inside[list(found.nodes)] = 1
+    whole = probability(MODEL, X, EDGES, found.target)
+    assert found.fidelity_plus == pytest.approx(whole - probability(MODEL, X * (1 - inside), EDGES, found.target))
+    assert found.fidelity_minus == pytest.approx(whole - probability(MODEL, X * inside, EDGES, found.target))
+    expected = decompose(MODEL, X, EDGES, groups=[sorted(found.nodes)]).target[0, 0, found.target].item()
+    assert found.contribution == found.score == pytest.approx(expected, abs=1e-10)
+
+
+def test_the_tree_leads_to_what_a_narrow_beam_would_miss():
+    """Of two motifs that only count together a beam of one sees a single one; the tree has both on the way up."""
+    x, edges = motifs()
+    tree = agglomerate(And(), x, edges)
+    assert pick_subgraph(And(), x, edges, size=14, beam=1, tree=tree).score == pytest.approx(1.2)
+
+
+def test_size_and_sparsity():
+    assert len(pick_subgraph(MODEL, X, EDGES, sparsity=0.25).nodes) <= 3
+    assert len(pick_subgraph(MODEL, X, EDGES, sparsity=0.01).nodes) == 1
+    assert len(pick_subgraph(MODEL, X, EDGES, size=100).nodes) <= 12
+    lonely = torch.empty(2, 0, dtype=torch.long)
+    assert len(pick_subgraph(MODEL, X, lonely, size=5).nodes) == 1
+    near = pick_subgraph(net(), X, EDGES, index=0, size=3)
+    assert near.nodes <= {0, 1, 2, 3}
+    assert pick_subgraph(net(), X, EDGES, index=0, size=3) == near
+
+
+@pytest.mark.parametrize("model", [MODEL, net()], ids=["graph", "node"])
+def test_stacked_graphs_give_what_single_passes_give(model):
+    index = 0 if model is MODEL else 5
+    scorer = Scorer.of(model, model_call(model, (X, EDGES), {}), index=index)
+    groups = [frozenset({5}), frozenset({4, 5, 6}), frozenset({3})]
+    stacked, single = (Masking(model, scorer.work, scorer.target) for _ in range(2))
+    single._stackable = False
+    assert stacked.gains(groups) == pytest.approx(single.gains(groups), abs=1e-12)
+    assert stacked._stackable
+
+
+def test_a_model_of_one_graph_is_not_stacked():
+    class Whole(nn.Module):
+        def forward(self, x, edge_index):
+            return x.sum(0, keepdim=True)
+
+    scorer = Scorer.of(Whole(), model_call(Whole(), (X, EDGES), {}))
+    masking = Masking(Whole(), scorer.work, 0)
+    masking.gains([frozenset({0}), frozenset({1})])
+    assert masking._stackable is False
+
+
+@pytest.mark.parametrize(
+    ("changes", "match"),
+    [
+        ({}, "size or sparsity, one of them"),
+        ({"size": 3, "sparsity": 0.5}, "size or sparsity, one of them"),
+        ({"size": 0}, "size must be a whole number, at least 1"),
+        ({"size": 2.5}, "size must be"),
+        ({"sparsity": 0}, "sparsity must be above 0 and at most 1"),
+        ({"sparsity": 1.5}, "sparsity must be"),
+        ({"size": 2, "beam": 0}, "beam must be"),
+        ({"size": 2, "objective": "beauty"}, "objective must be one of"),
+    ],
+)
+def test_clear_errors_of_the_picker(changes, match):
+    with pytest.raises(ValueError, match=match):
+        pick_subgraph(MODEL, X, EDGES, **changes)
+
+
+# The paper's forward-looking experiment.
+
+
+@pytest.mark.slow
+def test_a_planted_node_is_found():
+    found = run(plant(generated(160, seed=1, sizes=(8, 16)), seed=1), epochs=40, seed=1, explained=20, progress=False)
+    assert found.accuracy >= 0.97
+    assert found.contribution >= 0.95
+    assert found.seed >= 0.95
+
+
+@pytest.mark.data
+@pytest.mark.slow
+def test_a_planted_node_is_found_in_molecules(data_folder):
+    """In small; `python -m xdegree.experiments.planted` does all graphs."""
+    name, graphs = molecules(600)
+    assert (name, len(graphs)) == ("Mutagenicity", 600)
+    found = run(plant(graphs), epochs=40, explained=40, progress=False)
+    assert found.accuracy >= 0.97
+    assert found.contribution >= 0.95
