@@ -113,3 +113,15 @@ def test_a_loss_that_is_never_finite_is_an_error():
     data.x = data.x * float("nan")
     with pytest.raises(FloatingPointError, match="never finite in 2 epochs"):
         train_node(GCN(2, 2), data, epochs=2, progress=False)
+
+
+def test_noise_and_weight_decay_take_part_and_leave_the_data_alone():
+    data = two_rings()
+    before = data.x.clone()
+    results = [
+        train_node(GCN(2, 2), data, epochs=10, progress=False, **settings)
+        for settings in ({}, {"noise": 1.0}, {"weight_decay": 0.1}, {"noise": 1.0})
+    ]
+    assert len({result.val_loss for result in results}) == 3
+    assert results[1] == results[3]
+    assert torch.equal(data.x, before)

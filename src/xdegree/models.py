@@ -1,7 +1,7 @@
 """The paper's two networks, as anybody would write them with PyTorch Geometric: nothing here knows of decomposition."""
 
-from collections.abc import Sequence
-from typing import Literal
+from collections.abc import Callable
+from typing import Any, Literal
 
 from torch import Tensor, nn
 from torch_geometric.nn import GATConv, GCNConv, global_max_pool
@@ -12,12 +12,30 @@ Level = Literal["node", "graph"]
 class _Network(nn.Module):
     """Convolutions with ReLU, for graphs a global max pool, then two linear layers."""
 
-    def __init__(self, convs: Sequence[nn.Module], hidden: int, out_channels: int, level: Level) -> None:
+    def __init__(
+        self,
+        conv: Callable[[int, int], nn.Module],
+        in_channels: int,
+        out_channels: int,
+        hidden: int,
+        layers: int,
+        level: Level,
+    ) -> None:
         super().__init__()
         if level not in ("node", "graph"):
             raise ValueError(f'level is "node" or "graph" (got {level!r})')
         self.level = level
-        self.convs = nn.ModuleList(convs)
+        self.config: dict[str, Any] = {
+            "kind": type(self).__name__,
+            "in_channels": in_channels,
+            "out_channels": out_channels,
+            "hidden": hidden,
+            "layers": layers,
+            "level": level,
+        }
+        """What it takes to make the same network again, as plain values: see `build`."""
+        widths = [in_channels] + [hidden] * (layers - 1)
+        self.convs = nn.ModuleList([conv(width, hidden) for width in widths])
         self.lin1 = nn.Linear(hidden, hidden)
         self.lin2 = nn.Linear(hidden, out_channels)
 
@@ -37,15 +55,28 @@ class GCN(_Network):
     def __init__(
         self, in_channels: int, out_channels: int, *, hidden: int = 20, layers: int = 3, level: Level = "node"
     ) -> None:
-        widths = [in_channels] + [hidden] * (layers - 1)
-        super().__init__([GCNConv(width, hidden) for width in widths], hidden, out_channels, level)
+        super().__init__(GCNConv, in_channels, out_channels, hidden, layers, level)
 
 
 class GAT(_Network):
-    """The paper's GAT: the GCN with attention of one head."""
+    """The paper's GAT: the GCN with attention of one head.
+
+    Where all nodes have the same features it cannot learn: attention sums to one, so every node gets the same output.
+    """
 
     def __init__(
         self, in_channels: int, out_channels: int, *, hidden: int = 20, layers: int = 3, level: Level = "node"
     ) -> None:
-        widths = [in_channels] + [hidden] * (layers - 1)
-        super().__init__([GATConv(width, hidden, heads=1) for width in widths], hidden, out_channels, level)
+        super().__init__(GATConv, in_channels, out_channels, hidden, layers, level)
+
+
+MODELS: dict[str, type[GCN] | type[GAT]] = {"GCN": GCN, "GAT": GAT}
+
+
+def build(config: dict[str, Any]) -> GCN | GAT:
+    """A network, with new weights, from the `config` of another."""
+    settings = dict(config)
+    kind = settings.pop("kind", None)
+    if kind not in MODELS:
+        raise ValueError(f"kind must be one of {tuple(MODELS)} (got {kind!r})")
+    return MODELS[kind](**settings)

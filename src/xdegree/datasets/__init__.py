@@ -1,7 +1,7 @@
 """Graphs with a known reason: synthetic ones carry the ground truth of their labels, real ones where there is any."""
 
 from .catalogue import DATASETS, load
-from .dataset import Dataset, Stats, graph_dataset, node_dataset, table
+from .dataset import Dataset, Stats, graph_dataset, node_dataset, one_hot_degree, table
 from .folder import BrokenFileError, data_folder
 from .mutagenicity import agreement, mutag, nitro_and_amino
 from .released import RELEASED, ba2motifs, generated_ba2motifs, released
@@ -15,6 +15,7 @@ __all__ = [
     "Stats",
     "graph_dataset",
     "node_dataset",
+    "one_hot_degree",
     "table",
     "ba_shapes",
     "ba_community",

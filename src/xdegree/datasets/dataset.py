@@ -1,7 +1,8 @@
 """One small interface for all datasets, and the row of the paper's table of statistics."""
 
+import copy
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -83,6 +84,21 @@ class Dataset:
             features=self.features,
             note=self.note,
         )
+
+
+def one_hot_degree(dataset: Dataset, width: int = 10) -> Dataset:
+    """The same graphs with the degree of a node as its features, one-hot, the last entry for `width - 1` and more.
+
+    For networks with attention: attention weights sum to one, so where all nodes have the same features every node
+    receives just these features, whatever its neighbours are, and all outputs are equal.
+    """
+    graphs = []
+    for graph in dataset.graphs:
+        count = torch.bincount(graph.edge_index[1], minlength=int(graph.num_nodes or 0)).clamp(max=width - 1)
+        other = copy.copy(graph)
+        other.x = torch.nn.functional.one_hot(count, width).to(graph.x.dtype)
+        graphs.append(other)
+    return replace(dataset, graphs=tuple(graphs), features="degree, one-hot")
 
 
 def table(rows: Sequence[Stats]) -> str:
