@@ -42,7 +42,7 @@ def _draw(generator: torch.Generator, low: int, high: int) -> int:
     return int(torch.randint(low, high + 1, (), generator=generator))
 
 
-def plant(graphs: list[Data], noise: float = 0.05, seed: int = 0) -> list[Data]:
+def plant(graphs: list[Data], noise: float = 0.02, seed: int = 0) -> list[Data]:
     """The paper's forward-looking data: noise as the only feature, and in every second graph one node of value 1.
 
     Each graph carries ``special``, the planted node or −1, and ``y``, whether there is one.
