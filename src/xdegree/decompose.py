@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils._pytree import tree_flatten, tree_iter, tree_unflatten
 
-from .engine import Run
+from .engine import NeedsDense, Run
 from .groups import number_of, shares, some
 from .inputs import ModelCall, mapped_tensors, model_call, prepare
 from .memory import Memory, chunks
@@ -113,9 +113,16 @@ def _beyond_the_last(d: Decomposition) -> Decomposition:
 def _one_pass(
     model: Any, call: ModelCall, source: Source, share: Any, names: tuple[str, ...], options: Options
 ) -> Decomposition:
-    """All groups at once; operations without a rule are all found before the error is raised."""
+    """All groups at once, with sparse targets unless the model writes into them in place."""
+    try:
+        return _run(model, call, source, share, names, Run(number_of(share), options))
+    except NeedsDense:
+        return _run(model, call, source, share, names, Run(number_of(share), options, sparse=False))
+
+
+def _run(model: Any, call: ModelCall, source: Source, share: Any, names: tuple[str, ...], run: Run) -> Decomposition:
+    """Operations without a rule are all found before the error is raised."""
     found: dict[str, Decomposition] = {}
-    run = Run(number_of(share), options)
 
     def keep(path: str, value: Any) -> None:
         """Note a probe as it is now; the model may write into it later."""
@@ -129,7 +136,7 @@ def _one_pass(
         with run.active():
             output = call.run(replica, *replaced)
     except MissingRuleError as error:
-        raise MissingRuleError(survey(model, call, source, options).missing or error.missing) from None
+        raise MissingRuleError(survey(model, call, source, run.options).missing or error.missing) from None
     source.finish()
     unreached = [name for name in names if name not in found]
     if unreached:

@@ -19,6 +19,7 @@ from torch.utils._mode_utils import no_dispatch
 from torch.utils._python_dispatch import TorchDispatchMode, _pop_mode, _push_mode
 
 from . import rules as _rules  # noqa: F401  (importing the families registers their rules)
+from .by_pairs import by_pairs
 from .intercept import intercepted
 from .options import Options
 from .portions import Alias, LostPortionsError, Messages, Portions, carries, leaves, mapped, total_of, totals, zeros
@@ -34,6 +35,11 @@ from .registry import (
     carries_nothing,
     operation_rule,
 )
+from .sparse_rows import SparseRows
+
+
+class NeedsDense(Exception):
+    """A model writes in place where a sparse target cannot follow; the run must be made again without them."""
 
 
 class Run(TorchDispatchMode):
@@ -43,8 +49,9 @@ class Run(TorchDispatchMode):
     with K = 0 groups that surveys a model at the price of a plain forward pass.
     """
 
-    def __init__(self, groups: int, options: Options, collect: bool = False) -> None:
+    def __init__(self, groups: int, options: Options, collect: bool = False, sparse: bool = True) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
+        self.sparse = sparse
         self.groups = groups
         self.options = options
         self.collect = collect
@@ -131,6 +138,9 @@ class Run(TorchDispatchMode):
     def _view(self, func: OpOverload, out: Any, args: Any, kwargs: Any) -> Any:
         base: Portions = args[0]
         target = self._rule(func, out, args, kwargs)
+        if any(isinstance(part, SparseRows) for part in leaves(target)):
+            base.alias.loose = True
+            return _wrap(out, target, base)
         if not base.alias.shared and not _share_memory(target, base.target):
             # Rows first is the faster order, groups first the one in which every view of the total is possible.
             base.target = base.target.contiguous()
@@ -175,8 +185,8 @@ class Run(TorchDispatchMode):
         target = self._rule(functional, total, args, kwargs)
         if torch.Tag.inplace_view in func.tags:
             return self._reshape(func, args, kwargs, target)
-        into.total.copy_(total)
         self._write(into, target)
+        into.total.copy_(total)
         return into
 
     def _reshape(self, func: OpOverload, args: Any, kwargs: Any, target: Tensor) -> Any:
@@ -188,7 +198,9 @@ class Run(TorchDispatchMode):
             func(*args, **kwargs)
         return into
 
-    def _write(self, into: Portions, target: Tensor) -> None:
+    def _write(self, into: Portions, target: Tensor | SparseRows) -> None:
+        if into.alias.loose:
+            raise NeedsDense
         if into.alias.broken:
             raise LostPortionsError(
                 f"a view of shape {tuple(into.shape)} is written in place {self._where()}, but its memory could not be"
@@ -197,7 +209,7 @@ class Run(TorchDispatchMode):
         if into.alias.shared:
             for messages in list(self._pending):  # they may read from the memory that is about to change
                 messages.dense()
-            into.target.copy_(target)
+            into.target.copy_(target.dense() if isinstance(target, SparseRows) else target)
         else:
             into.target = target
         into.alias.touched = True
@@ -213,9 +225,14 @@ class Run(TorchDispatchMode):
     def _apply(self, found: Rule, op: Any, total: Any, args: Any, kwargs: Any) -> Any:
         if not (isinstance(op, OpOverload) and _is_view(op)):  # views of buffers are buffers
             args, kwargs = mapped(_without_buffers, (args, kwargs))
+        call = Call(op, total, self.groups, self.options)
         try:
             with self.aside():
-                return found(Call(op, total, self.groups, self.options), *args, **kwargs)
+                if isinstance(op, OpOverload) and _any_by_pairs(args, kwargs):
+                    target = by_pairs(found, call, args, kwargs)
+                    if target is not None:
+                        return target
+                return found(call, *args, **kwargs)
         except NotImplementedError as error:
             return self._unknown(op, args, kwargs, total, str(error))
 
@@ -277,7 +294,7 @@ def _wrap(total: Any, target: Any, base: Portions | None) -> Any:
 def _alias_of(base: Portions | None, target: Tensor) -> Alias | None:
     if base is None:
         return None
-    if _share_memory(target, base.target):
+    if base.alias.loose or _share_memory(target, base.target):
         return base.alias
     alias = Alias(base.alias.touched)
     alias.broken = True
@@ -309,6 +326,10 @@ def _portions_in(values: Iterable[Any]) -> list[Portions]:
         elif kind is list or kind is tuple:
             found += _portions_in(value)
     return found
+
+
+def _any_by_pairs(args: Any, kwargs: Any) -> bool:
+    return any(isinstance(x, Portions) and x.is_by_pairs for x in leaves((args, kwargs)))
 
 
 def _is_buffer(x: Any) -> bool:

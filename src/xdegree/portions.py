@@ -6,6 +6,9 @@ from typing import Any, Self
 
 import torch
 from torch import Tensor
+from torch.utils._python_dispatch import _disable_current_modes
+
+from .sparse_rows import DENSE_ABOVE, SparseRows
 
 with warnings.catch_warnings():
     # PyTorch says once per process that sparse CSR is in beta; users of this package need not hear it.
@@ -23,14 +26,16 @@ class Alias:
     ``touched``: a portion was written into the memory; until then it is a buffer that behaves as a plain tensor.
     ``shared``: views of the memory exist, so in-place writes must reach them.
     ``broken``: a view had to be copied on the target's side, so in-place writes could no longer reach the base.
+    ``loose``: the same, because the target is sparse: written out, it would share its memory.
     """
 
-    __slots__ = ("broken", "shared", "touched")
+    __slots__ = ("broken", "loose", "shared", "touched")
 
     def __init__(self, touched: bool = True) -> None:
         self.touched = touched
         self.shared = False
         self.broken = False
+        self.loose = False
 
 
 class Messages:
@@ -40,11 +45,12 @@ class Messages:
     are the largest thing in a pass, [E, K × F]; kept apart they are a sparse matrix that meets the source once.
     """
 
-    def __init__(self, source: Tensor, index: Tensor, weight: Tensor | None = None) -> None:
+    def __init__(self, source: Tensor | SparseRows, index: Tensor, weight: Tensor | None = None) -> None:
         self.source = source
         self.index = index
         self.weight = weight
         self._dense: Tensor | None = None
+        self._sparse: SparseRows | None = None
 
     @property
     def shape(self) -> torch.Size:
@@ -58,24 +64,48 @@ class Messages:
     def dense(self) -> Tensor:
         """Written out, for everything that is not a sum."""
         if self._dense is None:
-            gathered = rows(self.source).index_select(0, self.index)
+            gathered = rows(self._dense_source()).index_select(0, self.index)
             if self.weight is not None:
                 gathered = gathered * self.weight.reshape(-1, *[1] * (gathered.dim() - 1))
             self._dense = unrows(gathered)
         return self._dense
 
-    def summed(self, index: Tensor, size: int) -> Tensor:
+    def _dense_source(self) -> Tensor:
+        if isinstance(self.source, SparseRows):
+            self.source = self.source.dense()
+        return self.source
+
+    def sparse(self) -> SparseRows | None:
+        """Written out as pairs of group and edge, if the source is sparse."""
+        if self._sparse is None and isinstance(self.source, SparseRows):
+            found = self.source.gathered(self.index)
+            if self.weight is not None:
+                weight = self.weight.to(found.values.dtype)[found.row]
+                found = found.with_values(found.values * weight.reshape(-1, *[1] * (found.values.dim() - 1)))
+            self._sparse = found
+        return self._sparse
+
+    def summed(self, index: Tensor, size: int) -> Tensor | SparseRows:
         """The messages summed by the rows that index names, ``[K, size, …]``: a sparse matrix times the source."""
-        if self.source.dtype not in (torch.float32, torch.float64):  # sparse matrices know no others
+        if isinstance(self.source, SparseRows):
+            if self.source.reach(self.index) <= DENSE_ABOVE * len(index) * self.source.groups:
+                pairs = self.sparse()
+                assert pairs is not None
+                return pairs.summed(index, size)
+            self._dense_source()
+        return self._summed_dense(self._dense_source(), index, size)
+
+    def _summed_dense(self, source: Tensor, index: Tensor, size: int) -> Tensor:
+        if source.dtype not in (torch.float32, torch.float64):  # sparse matrices know no others
             messages = rows(self.dense())
             return unrows(messages.new_zeros(size, *messages.shape[1:]).index_add_(0, index, messages))
-        n, *rest = rows(self.source).shape
+        n, *rest = rows(source).shape
         order = torch.argsort(index, stable=True)
         counts = torch.bincount(index, minlength=size)
         start = torch.cat([counts.new_zeros(1), counts.cumsum(0)])
-        weight = self.source.new_ones(len(index)) if self.weight is None else self.weight.to(self.source.dtype)[order]
+        weight = source.new_ones(len(index)) if self.weight is None else self.weight.to(source.dtype)[order]
         matrix = torch.sparse_csr_tensor(start, self.index[order], weight, (size, n), check_invariants=False)
-        return unrows((matrix @ rows(self.source).reshape(n, -1)).reshape(size, *rest))
+        return unrows((matrix @ rows(source).reshape(n, -1)).reshape(size, *rest))
 
 
 class Portions(Tensor):
@@ -88,11 +118,15 @@ class Portions(Tensor):
     total: Tensor
     alias: Alias
     groups: int
-    _target: Tensor | Messages | None
+    _target: Tensor | Messages | SparseRows | None
 
     @staticmethod
     def __new__(
-        cls, total: Tensor, target: Tensor | Messages | None, groups: int | None = None, alias: Alias | None = None
+        cls,
+        total: Tensor,
+        target: Tensor | Messages | SparseRows | None,
+        groups: int | None = None,
+        alias: Alias | None = None,
     ) -> Self:
         """A wrapper of the total's shape and strides, so that composites decide as they would without it."""
         self = Tensor._make_wrapper_subclass(
@@ -114,15 +148,28 @@ class Portions(Tensor):
     @property
     def target(self) -> Tensor:
         """The portion of each group, ``[K, *shape]``."""
-        if self._target is None:  # a buffer: nobody brought anything yet
-            self._target = zeros(self.total, self.groups)
-        elif isinstance(self._target, Messages):
-            self._target = self._target.dense()
+        if not isinstance(self._target, Tensor):
+            with _disable_current_modes():  # whoever asks, these operations are not the model's
+                lazy = self._target  # None is a buffer: nobody brought anything yet
+                self._target = zeros(self.total, self.groups) if lazy is None else lazy.dense()
         return self._target
 
     @target.setter
-    def target(self, value: Tensor) -> None:
+    def target(self, value: Tensor | SparseRows) -> None:
         self._target = value
+
+    @property
+    def is_by_pairs(self) -> bool:
+        """Whether `sparse` is to be had."""
+        target = self._target.source if isinstance(self._target, Messages) else self._target
+        return isinstance(target, SparseRows)
+
+    @property
+    def sparse(self) -> SparseRows | None:
+        """The target if it is stored by pairs of group and row only."""
+        if isinstance(self._target, Messages):
+            return self._target.sparse()
+        return self._target if isinstance(self._target, SparseRows) else None
 
     @property
     def messages(self) -> Messages | None:

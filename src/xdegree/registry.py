@@ -11,9 +11,10 @@ from torch._ops import OpOverload, OpOverloadPacket
 
 from .options import Options
 from .portions import Messages
+from .sparse_rows import SparseRows
 
 aten = torch.ops.aten
-Target = Tensor | Messages | tuple[Tensor | None, ...]
+Target = Tensor | Messages | SparseRows | tuple[Tensor | None, ...]
 Rule = Callable[..., Target]
 R = TypeVar("R", bound=Rule)
 

@@ -14,6 +14,7 @@ from .groups import split
 from .inputs import ModelCall, mapped_tensors, short
 from .portions import LostPortionsError, Portions, total_of
 from .replica import replicate, run_plain
+from .sparse_rows import sparse_share
 
 Of = Literal["node", "edge", "feature", "edge_feature"]
 
@@ -80,15 +81,21 @@ class ArgumentSource:
         """The features as portions in their place."""
         if isinstance(self.rows, Mapping):
             return [(self.rows, {kind: _portions(x, share[kind]) for kind, x in self.rows.items()})]
-        return [(self.rows, _portions(self.rows, share))]
+        return [(self.rows, _portions(self.rows, share, run.sparse))]
 
     def finish(self) -> None:
         """Portions always start here."""
 
 
-def _portions(x: Tensor, share: Tensor) -> Portions:
-    x = x.detach()
-    return Portions(x.clone(), split(x, share.to(x.dtype)))
+SPARSE_BELOW = 1 / 16
+"""The share of nodes in a group, on average, below which targets start sparse."""
+
+
+def _portions(x: Tensor, share: Tensor, sparse: bool = False) -> Portions:
+    x, share = x.detach(), share.to(x.dtype)
+    if sparse and x.dim() > 1 and share.dim() == 2 and int(share.count_nonzero()) <= SPARSE_BELOW * share.numel():
+        return Portions(x.clone(), sparse_share(x, share))
+    return Portions(x.clone(), split(x, share))
 
 
 @dataclass

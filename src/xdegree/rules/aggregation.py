@@ -7,6 +7,7 @@ from torch import Tensor
 
 from ..portions import Portions, carries, rows, target_of, total_of, unrows
 from ..registry import Call, aten, rule
+from ..sparse_rows import SparseRows
 from .common import shift, targets
 
 ROUNDING = 32
@@ -35,19 +36,23 @@ def _row_index(index: Tensor, dim: int) -> Tensor | None:
 
 
 @rule(aten.scatter_add)
-def scatter_add(call: Call, x: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
+def scatter_add(call: Call, x: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor | SparseRows:
     """Σ of messages: the target is the sum of their targets (eq. gcn, its linear part)."""
     by_row = _row_index(index, dim % x.dim()) if index.shape == src.shape else None
-    if isinstance(src, Portions) and src.messages is not None and dim == 0 and by_row is not None:
-        return _added(call, x, src.messages.summed(by_row, x.shape[0]))
+    if isinstance(src, Portions) and dim == 0 and by_row is not None:
+        summed = _summed_rows(src, by_row, len(x))
+        if summed is not None:
+            return _added(call, x, summed)
     return _added(call, x, scatter_sum(_cut(target_of(src, call.groups), index), dim, index, x.shape[dim]))
 
 
 @rule(aten.index_add)
-def index_add(call: Call, x: Tensor, dim: int, index: Tensor, src: Tensor, *, alpha: float = 1) -> Tensor:
+def index_add(call: Call, x: Tensor, dim: int, index: Tensor, src: Tensor, *, alpha: float = 1) -> Tensor | SparseRows:
     """Σ of messages by a vector of rows (eq. gcn, its linear part)."""
-    if isinstance(src, Portions) and src.messages is not None and dim == 0 and alpha == 1:
-        return _added(call, x, src.messages.summed(index, x.shape[0]))
+    if isinstance(src, Portions) and dim == 0 and alpha == 1:
+        summed = _summed_rows(src, index, len(x))
+        if summed is not None:
+            return _added(call, x, summed)
     full = _rows_of(index, src, dim)
     return _added(call, x, scatter_sum(target_of(src, call.groups) * alpha, dim, full, x.shape[dim]))
 
@@ -59,8 +64,17 @@ def _rows_of(index: Tensor, src: Tensor, dim: int) -> Tensor:
     return index.reshape(shape).expand(src.shape)
 
 
-def _added(call: Call, x: Tensor, summed: Tensor) -> Tensor:
-    return x.target + summed if carries(x) else summed  # type: ignore[attr-defined]
+def _summed_rows(src: Portions, index: Tensor, size: int) -> Tensor | SparseRows | None:
+    """The sum of rows without writing them out, for messages and sparse targets."""
+    if src.messages is not None:
+        return src.messages.summed(index, size)
+    return None if src.sparse is None else src.sparse.summed(index, size)
+
+
+def _added(call: Call, x: Tensor, summed: Tensor | SparseRows) -> Tensor | SparseRows:
+    if not carries(x):
+        return summed
+    return x.target + (summed.dense() if isinstance(summed, SparseRows) else summed)  # type: ignore[attr-defined]
 
 
 def _cut(target: Tensor, index: Tensor) -> Tensor:

@@ -117,7 +117,7 @@ def reduce_linear(call: Call, x: Portions, dim: Any = None, keepdim: bool = Fals
 def index_select(call: Call, x: Portions, dim: int, index: Tensor) -> Tensor | Messages:
     """Gather rows, as a message does: x_j of every edge."""
     if x.dim() > 1 and dim % x.dim() == 0:
-        return Messages(x.target, index)
+        return Messages(x.target if x.sparse is None else x.sparse, index)
     return x.target.index_select(shift(dim), index)
 
 

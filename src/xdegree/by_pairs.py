@@ -1,0 +1,115 @@
+"""Rules applied to the pairs of a sparse target: what happens to each row by itself needs no other rows.
+
+The pairs (group, row) of a `SparseRows` are taken as the rows of a smaller tensor with a single group. The same rule
+then decomposes the same operation on it, and its answer belongs to the same pairs.
+"""
+
+from typing import Any
+
+from torch import Tensor
+
+from .portions import Portions, leaves, mapped
+from .registry import Call, Rule, aten
+from .rules.activation import PROPORTIONAL, TELESCOPED
+from .sparse_rows import union
+
+ANY_ARGUMENTS = frozenset(
+    {
+        *(*TELESCOPED, *PROPORTIONAL, aten.add, aten.sub, aten.rsub, aten.mul, aten.div, aten.neg, aten.pow),
+        *(aten._prelu_kernel, aten.addcmul, aten.clone, aten.detach, aten.alias, aten._to_copy, aten.where),
+        *(aten.masked_fill, aten.log_sigmoid_forward),
+    }
+)
+"""Element-wise operations: every operand broadcasts against the rows."""
+WEIGHTS = frozenset({aten.mm, aten.addmm, aten._native_batch_norm_legit_no_training, aten.native_batch_norm})
+"""Operations whose first operand with portions has the rows; the others are the layer's own."""
+COLUMNS = frozenset({aten.sum, aten.mean, aten.native_layer_norm, aten.slice, aten.select, aten.unsqueeze, aten.cat})
+"""Operations along a dimension, which must not be that of the rows."""
+SHAPES = frozenset({aten.view, aten._unsafe_view, aten.reshape})
+"""Operations that give rows another shape."""
+
+
+def by_pairs(found: Rule, call: Call, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The rule on pairs instead of all rows; None where the operation mixes rows or the operands do not fit."""
+    carried = [x for x in leaves((args, kwargs)) if isinstance(x, Portions)]
+    by_pair = [x for x in carried if x.is_by_pairs]
+    size = len(by_pair[0]) if by_pair[0].dim() else 0
+    if not _fits(call, args, kwargs, carried, size) or _stays_a_message(call, carried, args):
+        return None
+    if len(by_pair) < len(carried) and call.op.overloadpacket is not aten.mul:
+        return None  # a dense operand brings everything with it, but for a product, which is zero where a factor is
+    sparse = [x.sparse for x in by_pair if x.sparse is not None]
+    pairs = sparse[0].with_values(sparse[0].values)
+    pairs.code = union(sparse)
+    if not len(pairs.code):
+        return mapped(lambda t: pairs.with_values(t.new_zeros(0, *t.shape[1:])) if _is_row_wise(t, size) else None, call.total)
+    row, group = pairs.row, pairs.group
+
+    def compressed(x: Any) -> Any:
+        if isinstance(x, Portions):
+            target = x.target[group, row] if x.sparse is None else x.sparse.at(pairs.code)
+            return Portions(x.total[row], target.unsqueeze(0))
+        return x[row] if isinstance(x, Tensor) and _has_rows(x, call, size) else x
+
+    small = Call(call.op, mapped(lambda t: t[row] if _is_row_wise(t, size) else t, call.total), 1, call.options)
+    args, kwargs = mapped(compressed, args), mapped(compressed, kwargs)
+    if call.op.overloadpacket in SHAPES:
+        args = (args[0], [len(row), *args[1][1:]])
+    target = found(small, *args, **kwargs)
+    if isinstance(target, tuple):
+        return tuple(None if part is None else pairs.with_values(part[0]) for part in target)
+    return pairs.with_values(target[0])
+
+
+def _is_row_wise(x: Any, size: int) -> bool:
+    return isinstance(x, Tensor) and x.dim() > 0 and len(x) == size
+
+
+def _stays_a_message(call: Call, carried: list[Portions], args: tuple[Any, ...]) -> bool:
+    """A message times a number of its own is cheaper as a message."""
+    factors = [a for a in args if isinstance(a, Tensor) and not isinstance(a, Portions)]
+    lone = len(carried) == 1 and carried[0].messages is not None and call.op.overloadpacket is aten.mul
+    return lone and all(f.numel() == len(call.total) for f in factors)
+
+
+def _fits(call: Call, args: tuple[Any, ...], kwargs: dict[str, Any], carried: list[Portions], size: int) -> bool:
+    """Whether the operation treats rows one by one, and its output has the same rows."""
+    outputs = [t for t in leaves(call.total) if isinstance(t, Tensor)]
+    if not outputs or any(not x.dim() or len(x) != size for x in carried):
+        return False
+    packet, first = call.op.overloadpacket, outputs[0]
+    if not first.dim() or len(first) != size:
+        return False
+    if packet in ANY_ARGUMENTS:
+        return all(x.dim() == first.dim() for x in carried)
+    if packet in WEIGHTS:
+        x = args[1] if packet is aten.addmm else args[0]
+        return len(carried) == 1 and isinstance(x, Portions) and not _of_batch(call, args)
+    if packet in SHAPES:
+        return args[1][0] in (size, -1) and size > 0
+    return packet in COLUMNS and _spares_rows(call, args, kwargs, carried[0].dim())
+
+
+def _of_batch(call: Call, args: tuple[Any, ...]) -> bool:
+    """Whether a batch norm takes its statistics from all rows."""
+    return call.op.overloadpacket is aten.native_batch_norm and (bool(args[5]) or args[3] is None)
+
+
+def _spares_rows(call: Call, args: tuple[Any, ...], kwargs: dict[str, Any], rank: int) -> bool:
+    """Whether no dimension among the arguments is that of the rows."""
+    names = [argument.name for argument in call.op._schema.arguments]
+    values = dict(zip(names, args, strict=False)) | kwargs
+    if call.op.overloadpacket is aten.native_layer_norm:
+        return len(values["normalized_shape"]) < rank
+    dims = values.get("dim", 0)
+    dims = [dims] if isinstance(dims, int) else list(dims or [0])
+    grown = rank + (call.op.overloadpacket is aten.unsqueeze)
+    return all(d % grown != 0 for d in dims)
+
+
+def _has_rows(x: Tensor, call: Call, size: int) -> bool:
+    """Whether a plain operand has a row for each row."""
+    if call.op.overloadpacket in WEIGHTS:
+        return False
+    first = call.total if isinstance(call.total, Tensor) else call.total[0]
+    return x.dim() == first.dim() and len(x) == size and size > 1
