@@ -11,7 +11,7 @@ from torch import Tensor
 from .portions import Portions, leaves, mapped
 from .registry import Call, Rule, aten
 from .rules.activation import PROPORTIONAL, TELESCOPED
-from .sparse_rows import union
+from .sparse_rows import SparseRows, union
 
 ANY_ARGUMENTS = frozenset(
     {
@@ -42,7 +42,7 @@ def by_pairs(found: Rule, call: Call, args: tuple[Any, ...], kwargs: dict[str, A
     pairs = sparse[0].with_values(sparse[0].values)
     pairs.code = union(sparse)
     if not len(pairs.code):
-        return mapped(lambda t: pairs.with_values(t.new_zeros(0, *t.shape[1:])) if _is_row_wise(t, size) else None, call.total)
+        return mapped(lambda t: _nothing(pairs, t) if _is_row_wise(t, size) else None, call.total)
     row, group = pairs.row, pairs.group
 
     def compressed(x: Any) -> Any:
@@ -55,10 +55,14 @@ def by_pairs(found: Rule, call: Call, args: tuple[Any, ...], kwargs: dict[str, A
     args, kwargs = mapped(compressed, args), mapped(compressed, kwargs)
     if call.op.overloadpacket in SHAPES:
         args = (args[0], [len(row), *args[1][1:]])
-    target = found(small, *args, **kwargs)
+    target: Any = found(small, *args, **kwargs)
     if isinstance(target, tuple):
         return tuple(None if part is None else pairs.with_values(part[0]) for part in target)
     return pairs.with_values(target[0])
+
+
+def _nothing(pairs: SparseRows, total: Tensor) -> SparseRows:
+    return pairs.with_values(total.new_zeros(0, *total.shape[1:]))
 
 
 def _is_row_wise(x: Any, size: int) -> bool:

@@ -1,0 +1,139 @@
+"""Sparse targets give the same numbers as dense ones, whatever the model does with them."""
+
+import math
+
+import pytest
+import torch
+import torch.nn.functional as F
+from helpers import CONVS, EDGES, features, net
+from pyg_cases import CASES as PYG_CASES
+from rule_cases import RULE_CASES
+from torch import Tensor, nn
+from torch_geometric.nn import GCNConv
+
+import xdegree.portions
+import xdegree.sources
+from xdegree import decompose
+from xdegree.by_pairs import by_pairs
+from xdegree.portions import Portions, leaves
+from xdegree.sparse_rows import SparseRows, coalesced, sparse_share, union
+
+X = features()
+ALWAYS, NEVER = math.inf, -1.0
+
+
+@pytest.fixture
+def sparse(monkeypatch: pytest.MonkeyPatch):
+    """Says when targets are sparse: always, or never."""
+
+    def choose(limit: float) -> None:
+        monkeypatch.setattr(xdegree.sources, "SPARSE_BELOW", limit)
+        monkeypatch.setattr(xdegree.portions, "DENSE_ABOVE", limit)
+
+    return choose
+
+
+def both_ways(sparse, model, *inputs, groups):
+    sparse(ALWAYS)
+    by_pair = decompose(model, *inputs, groups=groups)
+    sparse(NEVER)
+    return by_pair, decompose(model, *inputs, groups=groups)
+
+
+def expect_same(by_pair, dense) -> None:
+    for got, expected in zip(leaves(by_pair.target), leaves(dense.target), strict=True):
+        if expected is not None:
+            torch.testing.assert_close(got, expected, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("case", RULE_CASES, ids=lambda case: f"{case.rule}: {case.name}")
+def test_every_rule_both_ways(case, sparse) -> None:
+    x = torch.randn(6, 4, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    x = x.abs() + 0.1 if case.positive else x
+    expect_same(*both_ways(sparse, case.function, x, groups=[[0], [], [1, 5], range(6)]))
+
+
+@pytest.mark.filterwarnings("ignore:.*:UserWarning", "ignore:.*:DeprecationWarning")
+@pytest.mark.parametrize("case", [case for case in PYG_CASES if case.id.startswith("conv.")], ids=lambda case: case.id)
+def test_every_convolution_both_ways(case, sparse) -> None:
+    torch.set_default_dtype(torch.float64)
+    try:
+        model, inputs = case.model(), case.inputs()
+        expect_same(*both_ways(sparse, model, *inputs, groups=[[0], [], [1, 5]]))
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
+@pytest.mark.parametrize("kind", CONVS)
+def test_models_stay_sparse_to_the_last_row_by_row_layer(kind, sparse, monkeypatch) -> None:
+    """The point of it: a network that treats rows one by one never writes everything out."""
+    sparse(ALWAYS)
+    written = []
+    monkeypatch.setattr(SparseRows, "dense", _watched(SparseRows.dense, written))
+    decompose(net(kind), X, EDGES, groups=[[0], [3]])
+    limit = {"gcn": 1, "sage": 1, "gin": 1}.get(kind)
+    if limit is not None:
+        assert len(written) <= limit  # the output itself
+
+
+def _watched(dense, written):
+    def watched(self: SparseRows) -> Tensor:
+        written.append(self.shape)
+        return dense(self)
+
+    return watched
+
+
+class InPlaceOnAView(nn.Module):
+    """Writes into a view and reads the base, and the other way round."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = GCNConv(4, 4)
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        h = self.conv(x, edge_index)
+        h.view(-1, 2, 2).relu_()
+        part = h[:, :2]
+        h.add_(1)
+        return h + F.pad(part, (0, 2))
+
+
+def test_in_place_writes_are_done_again_with_dense_targets(sparse) -> None:
+    model = InPlaceOnAView().double().eval()
+    expect_same(*both_ways(sparse, model, X, EDGES, groups=[[0], [3, 4]]))
+
+
+def test_operations_that_mix_rows_are_left_to_the_dense_form() -> None:
+    from xdegree import Options
+    from xdegree.registry import Call, aten
+    from xdegree.rules.shape import reduce_linear
+
+    x = Portions(X, sparse_share(X, torch.eye(12, dtype=torch.float64)))
+    call = Call(aten.sum.dim_IntList, X.sum(0), 12, Options())
+    assert by_pairs(reduce_linear, call, (x, [0]), {}) is None
+    call = Call(aten.sum.dim_IntList, X.sum(1), 12, Options())
+    assert isinstance(by_pairs(reduce_linear, call, (x, [1]), {}), SparseRows)
+
+
+def test_pairs() -> None:
+    share = torch.tensor([[1.0, 0, 0.5], [0, 0, 1]], dtype=torch.float64)
+    x = torch.arange(6.0, dtype=torch.float64).reshape(3, 2)
+    pairs = sparse_share(x, share)
+    dense = share.unsqueeze(-1) * x
+    assert torch.equal(pairs.dense(), dense)
+    index = torch.tensor([2, 2, 0, 1])
+    assert pairs.reach(index) == 5
+    assert torch.equal(pairs.gathered(index).dense(), dense[:, index])
+    summed = pairs.gathered(index).summed(torch.tensor([1, 0, 1, 0]), 2)
+    assert torch.equal(summed.dense()[:, 1], dense[:, 2] + dense[:, 0])
+    assert torch.equal(summed.dense()[:, 0], dense[:, 2] + dense[:, 1])
+    for size in (3, 1000):  # by a table, and by sorting
+        code = torch.tensor([4, 1, 4])
+        added = coalesced(2, size, code, torch.tensor([[1.0], [2.0], [3.0]]))
+        assert added.code.tolist() == [1, 4]
+        assert added.values.flatten().tolist() == [2.0, 4.0]
+    other = coalesced(2, 3, torch.tensor([5]), torch.ones(1, 2, dtype=torch.float64))
+    every = union([pairs, other])
+    assert every.tolist() == [0, 4, 5]
+    assert torch.equal(other.at(every)[:2], torch.zeros(2, 2, dtype=torch.float64))
