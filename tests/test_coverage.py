@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import torch
 import torch_geometric.nn
+import torch_geometric.nn as pyg
 from cases import INPUTS, Case, seeded
 from helpers import EDGES, PAIR_BATCH
 from pyg_cases import CASES as PYG_CASES
@@ -15,20 +16,14 @@ from pyg_cases import NOT_COVERED, PACKAGES, exported
 from torch import Tensor, nn
 from torch.utils._pytree import tree_leaves
 from torch_cases import CASES as TORCH_CASES
+from torch_cases import REFUSED, Refused
 from torch_geometric.nn import EquilibriumAggregation, WLConv
 
-from xdegree import MissingRuleError, decompose
+from xdegree import MissingRuleError, check, decompose
 from xdegree.engine import LostPortionsError
 from xdegree.testing import BrokenLaw, check_laws
 
 CASES = [*PYG_CASES, *TORCH_CASES]
-# Strict: a case that decomposes after all fails the suite until its line here is gone.
-OPEN = {
-    "pool.ASAPooling": "no rule for a sparse matrix made of portions",
-    "pool.ASAPooling GCN": "no rule for a sparse matrix made of portions",
-    "adjacency.sparse adjacency made of attention": "no rule for a sparse matrix made of portions",
-    "expression.embedding_bag": "no rule for bags of embeddings",
-}
 # What PyG and PyTorch say about their own code is not what is tested here.
 pytestmark = pytest.mark.filterwarnings("ignore:.*:UserWarning", "ignore:.*:DeprecationWarning")
 
@@ -69,8 +64,7 @@ def test_names_of_cases_are_unique() -> None:
 
 
 def parameters(cases: list[Case]) -> list[Any]:
-    marks = {name: [pytest.mark.xfail(reason=reason, strict=True)] for name, reason in OPEN.items()}
-    return [pytest.param(case, id=case.id, marks=marks.get(case.id, [])) for case in cases]
+    return [pytest.param(case, id=case.id) for case in cases]
 
 
 @pytest.mark.parametrize("case", parameters(CASES))
@@ -90,6 +84,22 @@ def test_exceptions_are_needed(case: Case) -> None:
         if not holds:
             with pytest.raises(BrokenLaw):
                 check_laws(case.model(), *case.inputs(), laws=[law])
+
+
+@pytest.mark.parametrize("refused", REFUSED, ids=lambda refused: refused.what)
+def test_what_is_refused_is_named(refused: Refused) -> None:
+    with pytest.raises(MissingRuleError) as error:
+        decompose(refused.function, INPUTS["nodes"], *refused.args, groups=[[0], [1, 2]])
+    assert any(missing.op.startswith(refused.op) for missing in error.value.missing)
+    report = check(refused.function, INPUTS["nodes"], *refused.args)
+    assert not report.ok
+    assert refused.op in str(report)
+
+
+@pytest.mark.parametrize("gnn", [None, pyg.GCNConv])
+def test_a_pooling_by_a_sparse_matrix_of_portions_is_refused(gnn: Any) -> None:
+    with pytest.raises(MissingRuleError, match="_sparse_coo_tensor"):
+        decompose(seeded(pyg.ASAPooling(4, GNN=gnn)), INPUTS["nodes"], EDGES, groups=[[0]])
 
 
 def test_a_gradient_inside_the_model_is_refused() -> None:

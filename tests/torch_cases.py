@@ -2,6 +2,8 @@
 """The PyTorch layers that people put between graph layers, as calls with the node features first."""
 
 import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -160,7 +162,6 @@ EXPRESSIONS = [
     expression("lerp", lambda x: torch.lerp(x, x.tanh(), 0.3)),
     expression("lerp", lambda x: torch.lerp(x, x.tanh(), x.sigmoid()), variant="gate"),
     expression("embedding", lambda x: F.embedding(torch.tensor([0, 3, 3, 5]), x), **ORDER),
-    expression("embedding_bag", lambda x: F.embedding_bag(torch.tensor([0, 3, 3, 5]), x, torch.tensor([0, 2]), mode="sum"), **ORDER),
     expression("nan_to_num", torch.nan_to_num),
     expression("masked_select", lambda x: x.masked_select(x > 0), **ORDER),
     expression("take_along_dim", lambda x: x.take_along_dim(x.argsort(0), 0), **ORDER),
@@ -227,9 +228,55 @@ ADJACENCY = [
     graph("sparse.mm", lambda: lambda x, adj: torch.sparse.mm(adj, x), _LAYOUTS["CSR"], variant="CSR"),
     graph("sparse @", lambda: lambda x, adj: adj @ x @ MATRIX, _LAYOUTS["COO"]),
     graph("sparse.addmm", lambda: lambda x, adj: torch.sparse.addmm(x, adj, x), _LAYOUTS["COO"]),
-    graph("sparse adjacency made of attention", lambda: attend, EDGES),
     graph("EdgeIndex @", lambda: lambda x, e: e @ x, _INDICES["by row"]),
     graph("EdgeIndex.matmul", lambda: lambda x, e: e.matmul(x, WEIGHT[: e.size(1)], reduce="max"), _INDICES["by row"]),
 ]  # fmt: skip
 
 CASES = [*ACTIVATION, *LAYERS, *EXPRESSIONS, *ADJACENCY]
+
+
+@dataclass(frozen=True)
+class Refused:
+    """An operation that portions must not pass in silence: a call, the operation that the error names, and why."""
+
+    what: str
+    function: Callable[..., Any]
+    args: tuple[Any, ...]
+    op: str
+    reason: str
+
+
+REFUSED = [
+    Refused(
+        "a sparse matrix made of portions", attend, (EDGES,), "aten._sparse_coo_tensor_with_dims_and_tensors",
+        "A sparse tensor owns its entries, which would have to be portions; write the messages out by edge_index instead.",
+    ),
+    Refused(
+        "a bag of embeddings", lambda x: F.embedding_bag(torch.tensor([0, 3, 3, 5]), x, torch.tensor([0, 2]), mode="sum"), (),
+        "aten._embedding_bag", "It looks up and sums in one step, which no rule takes apart; use embedding and sum.",
+    ),
+    Refused(
+        "a gradient inside the model", lambda x: torch.ops.aten.tanh_backward(x, x.tanh()), (), "aten.tanh_backward",
+        "Its steps differentiate the model itself, which is no function of portions.",
+    ),
+    Refused(
+        "division with rounding", lambda x: torch.div(x, 2, rounding_mode="floor"), (), "aten.div",
+        "A rounded number is no sum of contributions; steps carry nothing.",
+    ),
+    Refused(
+        "a Python number", lambda x: x * x.sum().item(), (), "aten._local_scalar_dense",
+        "A portion that becomes a number is lost; keep it a tensor.",
+    ),
+    Refused(
+        "whole numbers", lambda x: F.embedding(x[:, 0].abs().long(), torch.eye(9)), (), "aten._to_copy",
+        "Integers cannot carry portions; start the decomposition behind the embedding.",
+    ),
+    Refused(
+        "a kernel made of portions", lambda x: F.conv1d(torch.ones(1, 3, 8), x[:2, :3].unsqueeze(-1)), (), "aten.convolution",
+        "The rule is linear in the input; a convolution of two portions was not thought through.",
+    ),
+    Refused(
+        "bounds made of portions", lambda x: torch.clamp(x, max=x.mean()), (), "aten.clamp",
+        "A maximum or minimum of two portions is what is meant; use torch.minimum.",
+    ),
+]  # fmt: skip

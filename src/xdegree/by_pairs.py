@@ -34,6 +34,8 @@ def by_pairs(found: Rule, call: Call, args: tuple[Any, ...], kwargs: dict[str, A
     carried = [x for x in leaves((args, kwargs)) if isinstance(x, Portions)]
     by_pair = [x for x in carried if x.is_by_pairs]
     size = len(by_pair[0]) if by_pair[0].dim() else 0
+    if not call.groups:
+        return None  # a survey asks the rules themselves, which may refuse
     if not _fits(call, args, kwargs, carried, size) or _stays_a_message(call, carried, args):
         return None
     if len(by_pair) < len(carried) and call.op.overloadpacket is not aten.mul:
