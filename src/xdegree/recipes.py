@@ -27,7 +27,7 @@ class Recipe:
     hidden: int = 20
     lr: float = 0.005
     weight_decay: float = 0.0
-    noise: float = 0.0
+    first_l1: float = 0.0
     degrees: bool = False
 
 
@@ -97,7 +97,7 @@ def trained(
             epochs=how.epochs,
             lr=how.lr,
             weight_decay=how.weight_decay,
-            noise=how.noise,
+            first_l1=how.first_l1,
             seed=seed,
             progress=progress,
         )

@@ -31,7 +31,7 @@ def train_node(
     epochs: int = 1000,
     lr: float = 0.005,
     weight_decay: float = 0.0,
-    noise: float = 0.0,
+    first_l1: float = 0.0,
     seed: int = 0,
     progress: bool = True,
 ) -> TrainingResult:
@@ -46,17 +46,19 @@ def train_node(
         epochs: steps of Adam, each over the whole graph.
         lr: learning rate.
         weight_decay: of Adam; the paper has none.
-        noise: standard deviation of Gaussian noise on the features, drawn anew in each epoch of training; the paper has
-            none.
-        seed: draws the initial weights, the noise, and dropout if there is any.
+        first_l1: weight of the L1 norm of the first layer's weight matrix in the loss, which turns off features that
+            tell nothing; the paper has none.
+        seed: draws the initial weights, and dropout if there is any.
         progress: show a progress bar.
     """
     masks = _masks(data)
+    first = next(weight for weight in model.parameters() if weight.dim() == 2)
 
     def step(optimizer: torch.optim.Optimizer) -> None:
         optimizer.zero_grad()
-        x = data.x + noise * torch.randn_like(data.x) if noise else data.x
-        loss = cross_entropy(model(x, data.edge_index)[data.train_mask], data.y[data.train_mask])
+        loss = cross_entropy(model(data.x, data.edge_index)[data.train_mask], data.y[data.train_mask])
+        if first_l1:
+            loss = loss + first_l1 * first.abs().sum()
         loss.backward()
         optimizer.step()
 
