@@ -1,0 +1,107 @@
+"""Write docs/coverage.md from the tables that the test suite checks.
+
+``make coverage`` runs it; with ``--check`` it only says whether the page is up to date.
+"""
+
+import importlib
+import sys
+from collections import Counter
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+PAGE = ROOT / "docs" / "coverage.md"
+LAWS = {
+    "total": "the total is not bit for bit the model's own: a fused kernel is taken apart, the last bits differ",
+    "nothing": "a softmax is itself an output, and by the paper's rule nothing has a share of it",
+    "everything": (
+        "all nodes together do not contribute everything: a softmax is shared, something besides the nodes contributes,"
+        " or a bias meets zeros"
+    ),
+    "renumber": "the model itself depends on the order of the nodes",
+}
+
+
+def page() -> str:
+    """The whole page."""
+    sys.path.insert(0, str(ROOT / "tests"))
+    try:
+        pyg, other = importlib.import_module("pyg_cases"), importlib.import_module("torch_cases")
+    finally:
+        sys.path.remove(str(ROOT / "tests"))
+    import torch
+    import torch_geometric
+
+    covered = {p: sorted({c.name for c in pyg.CASES if c.package == p}) for p in pyg.PACKAGES}
+    exported = {p: len(pyg.exported(p)) for p in pyg.PACKAGES}
+    total, whole = sum(len(names) for names in covered.values()), sum(exported.values())
+    releases = f"PyG {torch_geometric.__version__} and PyTorch {torch.__version__.split('+')[0]}"
+    lines = [
+        "# Coverage",
+        "",
+        "Written by `make coverage` from the tables in `tests/pyg_cases.py` and `tests/torch_cases.py`; do not edit.",
+        "",
+        f"**{total} of the {whole} names that the sub-packages of `torch_geometric.nn` export decompose**",
+        f"({releases}). A covered name is run by the test suite, in float64, on the laws of",
+        "[CONTRIBUTING.md](../CONTRIBUTING.md). A name that is neither covered nor listed with a reason fails the",
+        "suite, so a class that a new release adds is noticed. Nothing is lost in silence: what has no rule raises",
+        "`MissingRuleError` and names the operation.",
+        "",
+        "| sub-package of `torch_geometric.nn` | covered | exported |",
+        "| --- | ---: | ---: |",
+        *(f"| `{p}` | {len(covered[p])} | {exported[p]} |" for p in pyg.PACKAGES),
+        f"| all | {total} | {whole} |",
+        "",
+        f"In {len(pyg.CASES)} calls, as many layers have variants. Beside them {len(other.CASES)} calls of PyTorch:",
+        "",
+        "| PyTorch | calls |",
+        "| --- | ---: |",
+        *(f"| {kind} | {count} |" for kind, count in sorted(Counter(c.package for c in other.CASES).items())),
+        "",
+        "## Not covered",
+        "",
+        "| sub-package | name | why |",
+        "| --- | --- | --- |",
+        *(f"| `{p}` | `{n}` | {why} |" for p, names in pyg.NOT_COVERED.items() for n, why in names.items()),
+        "",
+        "## Refused",
+        "",
+        "Operations that raise `MissingRuleError` (and are `MISSING` in the report of `xdegree check`) where portions",
+        "meet them:",
+        "",
+        "| what | operation | why |",
+        "| --- | --- | --- |",
+        *(f"| {r.what} | `{r.op}` | {r.reason} |" for r in other.REFUSED),
+        "",
+        "## Laws that a layer cannot obey",
+        "",
+        "The suite fails if a layer obeys `nothing` or `everything` after all and is still listed here. A layer may",
+        "have several variants in the tests, of which one is enough to be listed.",
+        "",
+        "| law | reason | layers and models |",
+        "| --- | --- | --- |",
+        *(f"| {law} | {why} | {_breakers(pyg.CASES, law)} |" for law, why in LAWS.items()),
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _breakers(cases: list, law: str) -> str:
+    names = sorted({case.name for case in cases if law not in case.laws})
+    return ", ".join(f"`{name}`" for name in names) or "none"
+
+
+def main(argv: list[str]) -> int:
+    """Write the page, or with --check compare it."""
+    text = page()
+    if "--check" in argv:
+        if PAGE.read_text() != text:
+            print(f"{PAGE.relative_to(ROOT)} is out of date; run: make coverage")
+            return 1
+        return 0
+    PAGE.write_text(text)
+    print(f"{PAGE.relative_to(ROOT)}: {text.split('**')[1]}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,57 @@
+"""The pages that are written by a command say what the code says."""
+
+import importlib.util
+import re
+from pathlib import Path
+
+import pytest
+import torch
+import torch_geometric
+
+from xdegree.registry import RULES
+
+DOCS = Path(__file__).parent.parent / "docs"
+
+
+def script(name: str):
+    spec = importlib.util.spec_from_file_location(name, DOCS / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("name", ["write_coverage", "write_rules"])
+def test_a_page_is_up_to_date(name, capsys):
+    releases = f"PyG {torch_geometric.__version__} and PyTorch {torch.__version__.split('+')[0]}"
+    if releases not in (DOCS / "coverage.md").read_text():
+        pytest.skip(f"the pages were written with other releases than {releases}")
+    assert script(name).main(["--check"]) == 0, capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", ["write_coverage", "write_rules"])
+def test_a_page_that_is_not_is_reported(name, tmp_path, monkeypatch, capsys):
+    module = script(name)
+    monkeypatch.setattr(module, "ROOT", tmp_path)
+    monkeypatch.setattr(module, "page", lambda: "**new**")
+    monkeypatch.setattr(module, "PAGE", tmp_path / "page.md")
+    (tmp_path / "page.md").write_text("old")
+    assert module.main(["--check"]) == 1
+    assert "make coverage" in capsys.readouterr().out
+    assert module.main([]) == 0
+    assert (tmp_path / "page.md").read_text() == "**new**"
+
+
+def test_every_rule_is_on_its_page():
+    text = (DOCS / "rules.md").read_text()
+    named = set(re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE))
+    assert named == {rule.__name__ for rule in RULES.values() if rule.__module__.startswith("xdegree.")}
+
+
+def test_the_count_is_the_one_of_the_table():
+    text = (DOCS / "coverage.md").read_text()
+    covered, exported = map(int, re.search(r"\*\*(\d+) of the (\d+) names", text).groups())
+    rows = re.findall(r"^\| `[\w.]+` \| (\d+) \| (\d+) \|$", text, re.MULTILINE)
+    assert covered == sum(int(c) for c, _ in rows)
+    assert exported == sum(int(e) for _, e in rows)
+    listed = text.split("## Not covered")[1].split("## Refused")[0].count("\n| `")
+    assert covered + listed == exported
