@@ -1,6 +1,5 @@
 """What an explanation is: frozen, with its settings, and able to save and show itself."""
 
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from .files import read_json, require, write_json
 from .options import Options
 
 if TYPE_CHECKING:
@@ -55,19 +55,19 @@ class Explanation:
     def __post_init__(self) -> None:
         """What views and files rely on."""
         n, e = self.num_nodes, None if self.edge_index is None else self.edge_index.shape[-1]
-        _require(self.prediction.dim() == 1, "prediction must be a vector")
-        _require(0 <= self.target < len(self.prediction), f"target must lie between 0 and {len(self.prediction) - 1}")
-        _require(self.index >= 0 and n >= 0, "index and num_nodes must not be negative")
-        _require(self.nodes.dim() == 1 and _between(self.nodes, n), f"nodes must lie between 0 and {n - 1}")
+        require(self.prediction.dim() == 1, "prediction must be a vector")
+        require(0 <= self.target < len(self.prediction), f"target must lie between 0 and {len(self.prediction) - 1}")
+        require(self.index >= 0 and n >= 0, "index and num_nodes must not be negative")
+        require(self.nodes.dim() == 1 and _between(self.nodes, n), f"nodes must lie between 0 and {n - 1}")
         if self.edge_index is not None:
             edges = self.edge_index.dim() == 2 and len(self.edge_index) == 2 and _between(self.edge_index, n)
-            _require(edges, f"edge_index must be [2, E] with nodes between 0 and {n - 1}")
+            require(edges, f"edge_index must be [2, E] with nodes between 0 and {n - 1}")
         for name, rows in (("node", n), ("class", n), ("feature", n), ("edge", e), ("edge_feature", e)):
             scores = getattr(self, f"{name}_scores")
             fits = scores is None or (scores.dim() > 0 and len(scores) == rows)
-            _require(fits, f"{name}_scores must have one row per {'edge' if rows is e else 'node'} ({rows})")
-        _require(self.node_scores is None or self.node_scores.dim() == 1, "node_scores must be a vector")
-        _require(getattr(self, f"{self.of}_scores", None) is not None, f"{self.of}_scores is missing")
+            require(fits, f"{name}_scores must have one row per {'edge' if rows is e else 'node'} ({rows})")
+        require(self.node_scores is None or self.node_scores.dim() == 1, "node_scores must be a vector")
+        require(getattr(self, f"{self.of}_scores", None) is not None, f"{self.of}_scores is missing")
 
     @property
     def scores(self) -> Tensor:
@@ -141,7 +141,6 @@ class Explanation:
 
     def save(self, path: str | Path) -> Path:
         """Write a JSON file, whole or not at all."""
-        path = Path(path)
         content = {
             "format": FORMAT,
             "dtype": str(self.scores.dtype).removeprefix("torch."),
@@ -149,40 +148,23 @@ class Explanation:
             **{name: getattr(self, name) for name in _VALUES},
             "options": self.options.to_dict(),
         }
-        part = path.with_name(path.name + ".part")
-        part.write_text(json.dumps(content))
-        part.replace(path)
-        return path
+        return write_json(path, content)
 
     @classmethod
     def load(cls, path: str | Path) -> "Explanation":
         """Read what `save` wrote; anything else is an error that says what does not fit."""
-        try:
-            content = json.loads(Path(path).read_text())
-        except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
-            raise ValueError(f"{path} is no JSON file: {error}") from None
-        if not isinstance(content, dict) or content.get("format") != FORMAT:
-            raise ValueError(f"{path} is no saved explanation (expected format {FORMAT!r})")
-        try:
-            return cls._from_content(content)
-        except (KeyError, TypeError, ValueError, AttributeError, RuntimeError) as error:
-            raise ValueError(f"{path} is a broken explanation: {type(error).__name__}: {error}") from None
+        return read_json(path, FORMAT, "explanation", cls._from_content)
 
     @classmethod
     def _from_content(cls, content: dict[str, Any]) -> "Explanation":
         dtype = {"float32": torch.float32, "float64": torch.float64}[content["dtype"]]
         tensors = {name: _tensor(content[name], torch.long if name in _IDS else dtype) for name in _TENSORS}
         for name in ("prediction", "nodes"):
-            _require(tensors[name] is not None, f"{name} must be a list of numbers")
+            require(tensors[name] is not None, f"{name} must be a list of numbers")
         for name, kind in _VALUES.items():
-            _require(isinstance(content[name], kind), f"{name} must be {kind} (got {content[name]!r})")
+            require(isinstance(content[name], kind), f"{name} must be {kind} (got {content[name]!r})")
         values = {name: content[name] for name in _VALUES}
         return cls(**tensors, **values, options=Options(**content["options"]))  # type: ignore[arg-type]
-
-
-def _require(holds: bool, what: str) -> None:
-    if not holds:
-        raise ValueError(what)
 
 
 def _between(ids: Tensor, n: int) -> bool:
@@ -214,7 +196,7 @@ def _tensor(value: Any, dtype: torch.dtype) -> Tensor | None:
     numbers = _number(value)
     if dtype == torch.long:
         whole = torch.tensor(numbers)
-        _require(whole.dtype == torch.long or not whole.numel(), "node ids must be whole numbers")
+        require(whole.dtype == torch.long or not whole.numel(), "node ids must be whole numbers")
     return torch.tensor(numbers, dtype=dtype)
 
 

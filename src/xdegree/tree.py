@@ -2,7 +2,6 @@
 show itself.
 """
 
-import json
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .contextual import Contexts
+from .files import read_json, require, write_json
 from .options import Options
 
 if TYPE_CHECKING:
@@ -71,19 +71,19 @@ class ExplanationTree:
         """What views and files rely on."""
         alone = [next(iter(leaf.nodes), -1) for leaf in self.leaves if len(leaf.nodes) == 1]
         inside = set(alone)
-        _require(len(inside) == len(self.leaves), "leaves must be single nodes, each once")
-        _require(all(0 <= node < self.num_nodes for node in inside), f"nodes lie between 0 and {self.num_nodes - 1}")
-        _require(0 <= self.target < len(self.prediction), f"target lies between 0 and {len(self.prediction) - 1}")
-        _require(0 <= self.index < max(self.num_nodes, 1), f"index lies between 0 and {self.num_nodes - 1}")
-        _require([len(level) for level in self.levels] == [len(phi) for phi in self.contextual], "one φ per group")
+        require(len(inside) == len(self.leaves), "leaves must be single nodes, each once")
+        require(all(0 <= node < self.num_nodes for node in inside), f"nodes lie between 0 and {self.num_nodes - 1}")
+        require(0 <= self.target < len(self.prediction), f"target lies between 0 and {len(self.prediction) - 1}")
+        require(0 <= self.index < max(self.num_nodes, 1), f"index lies between 0 and {self.num_nodes - 1}")
+        require([len(level) for level in self.levels] == [len(phi) for phi in self.contextual], "one φ per group")
         before: dict[int, int] = {}
         for level in self.levels:
             where = {node: number for number, group in enumerate(level) for node in group.nodes}
-            _require(sum(len(group.nodes) for group in level) == len(where), "groups of a level must be disjoint")
-            _require(all(group.nodes for group in level), "groups must not be empty")
-            _require(where.keys() <= inside, "groups must be made of leaves")
-            _require(before.keys() <= where.keys(), "levels must only grow")
-            _require(len({(before[v], where[v]) for v in before}) == len(set(before.values())), "groups must not split")
+            require(sum(len(group.nodes) for group in level) == len(where), "groups of a level must be disjoint")
+            require(all(group.nodes for group in level), "groups must not be empty")
+            require(where.keys() <= inside, "groups must be made of leaves")
+            require(before.keys() <= where.keys(), "levels must only grow")
+            require(len({(before[v], where[v]) for v in before}) == len(set(before.values())), "groups must not split")
             before = where
 
     @cached_property
@@ -175,7 +175,6 @@ class ExplanationTree:
 
     def save(self, path: str | Path) -> Path:
         """Write a JSON file, whole or not at all."""
-        path = Path(path)
         content = {
             "format": FORMAT,
             "levels": [
@@ -188,24 +187,12 @@ class ExplanationTree:
             "contexts": self.contexts.to_dict(),
             "options": self.options.to_dict(),
         }
-        part = path.with_name(path.name + ".part")
-        part.write_text(json.dumps(content))
-        part.replace(path)
-        return path
+        return write_json(path, content)
 
     @classmethod
     def load(cls, path: str | Path) -> "ExplanationTree":
         """Read what `save` wrote; anything else is an error that says what does not fit."""
-        try:
-            content = json.loads(Path(path).read_text())
-        except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
-            raise ValueError(f"{path} is no JSON file: {error}") from None
-        if not isinstance(content, dict) or content.get("format") != FORMAT:
-            raise ValueError(f"{path} is no saved explanation tree (expected format {FORMAT!r})")
-        try:
-            return cls._from_content(content)
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise ValueError(f"{path} is a broken explanation tree: {type(error).__name__}: {error}") from None
+        return read_json(path, FORMAT, "explanation tree", cls._from_content)
 
     @classmethod
     def _from_content(cls, content: dict[str, Any]) -> "ExplanationTree":
@@ -213,7 +200,7 @@ class ExplanationTree:
         for name, kind in _KINDS.items():
             value = values[name]
             fits = isinstance(value, kind) and (kind is bool or not isinstance(value, bool))
-            _require(fits, f"{name} must be {kind} (got {value!r})")
+            require(fits, f"{name} must be {kind} (got {value!r})")
         return cls(
             levels=tuple(tuple(_group(nodes, score) for nodes, score, _ in level) for level in content["levels"]),
             contextual=tuple(tuple(_number(phi) for _, _, phi in level) for level in content["levels"]),
@@ -294,17 +281,12 @@ def _finite(value: float) -> float | str:
 
 def _number(value: Any) -> float:
     allowed = isinstance(value, int | float) or value in ("inf", "-inf", "nan")
-    _require(allowed and not isinstance(value, bool), f"expected a number (got {value!r})")
+    require(allowed and not isinstance(value, bool), f"expected a number (got {value!r})")
     return float(value)
 
 
 def _group(nodes: Any, score: Any) -> Group:
     whole = isinstance(nodes, list) and all(isinstance(node, int) and not isinstance(node, bool) for node in nodes)
-    _require(whole, f"a group must be a list of node ids (got {nodes!r})")
-    _require(len(set(nodes)) == len(nodes), f"a group must name each node once (got {nodes!r})")
+    require(whole, f"a group must be a list of node ids (got {nodes!r})")
+    require(len(set(nodes)) == len(nodes), f"a group must name each node once (got {nodes!r})")
     return Group(frozenset(nodes), _number(score))
-
-
-def _require(holds: bool, what: str) -> None:
-    if not holds:
-        raise ValueError(what)

@@ -1,0 +1,37 @@
+"""Results as JSON files: written whole or not at all, and read strictly."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+def write_json(path: str | Path, content: dict[str, Any]) -> Path:
+    """Write a file beside its place and move it there when it is whole."""
+    path = Path(path)
+    part = path.with_name(path.name + ".part")
+    part.write_text(json.dumps(content))
+    part.replace(path)
+    return path
+
+
+def read_json(path: str | Path, form: str, what: str, build: Callable[[dict[str, Any]], T]) -> T:
+    """Read what `write_json` wrote of some form; anything else is an error that says what does not fit."""
+    try:
+        content = json.loads(Path(path).read_text())
+    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+        raise ValueError(f"{path} is no JSON file: {error}") from None
+    if not isinstance(content, dict) or content.get("format") != form:
+        raise ValueError(f"{path} is no saved {what} (expected format {form!r})")
+    try:
+        return build(content)
+    except (KeyError, TypeError, ValueError, AttributeError, RuntimeError) as error:
+        raise ValueError(f"{path} is a broken {what}: {type(error).__name__}: {error}") from None
+
+
+def require(holds: bool, what: str) -> None:
+    """What views and files rely on."""
+    if not holds:
+        raise ValueError(what)
