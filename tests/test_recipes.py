@@ -63,6 +63,10 @@ def test_a_gat_cannot_learn_from_constant_features_and_can_from_degrees():
     assert seeing.graphs[1].x.argmax(1).tolist() == [4] * 5
     assert one_hot_degree(data, width=3).graphs[1].x.argmax(1).tolist() == [2] * 5
     assert (data.graphs[0].x == 1).all()  # the original stays
+    assert seeing.features == "degree, one-hot"
+    both = one_hot_degree(seeing, width=3)  # other features are kept
+    assert both.num_features == 13
+    assert torch.equal(both.graphs[0].x[:, :10], seeing.graphs[0].x)
     result = train_graph(GAT(10, 2, level="graph"), seeing, epochs=20, progress=False)
     assert result.test_accuracy == 1
 

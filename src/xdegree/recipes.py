@@ -31,7 +31,7 @@ class Recipe:
     degrees: bool = False
 
 
-_EPOCHS: dict[str, int] = {"MUTAG": 30, "Graph-SST2": 10, "BA-2Motifs": 100}
+_EPOCHS: dict[str, int] = {"MUTAG": 30, "Graph-SST2": 10, "BA-2Motifs": 30}
 
 
 def recipe(dataset: Dataset, kind: Kind = "GCN") -> Recipe:
@@ -51,8 +51,19 @@ def _needs_degrees(dataset: Dataset, kind: Kind) -> bool:
     return kind == "GAT" and dataset.constant_features
 
 
-_OTHERS: dict[tuple[str, Kind], dict[str, Any]] = {}
-"""Where the paper's settings were left, and why."""
+_OTHERS: dict[tuple[str, Kind], dict[str, Any]] = {
+    ("BA-Community", "GCN"): {"epochs": 1500, "lr": 0.01, "weight_decay": 0.001, "first_l1": 0.01},
+    ("BA-Community", "GAT"): {"epochs": 600, "lr": 0.01, "weight_decay": 0.001, "first_l1": 0.01, "degrees": True},
+    ("BA-2Motifs", "GCN"): {"degrees": True},
+}
+"""Where the paper's settings were left.
+
+BA-Community: eight of its ten features are noise, by which a model with the paper's settings learns its training nodes
+by heart. Weight decay, dropout, noise on the features and a sparse first layer were compared on the released graph by
+validation loss alone; a sparse first layer with a little weight decay had the least. A GAT sees no degrees, which are
+half of what the labels are about, so it gets them beside the features. BA-2Motifs: its features are constant, and a GCN
+learns nothing from them in 100 epochs.
+"""
 
 
 def prepared(dataset: Dataset, how: Recipe) -> Dataset:

@@ -89,16 +89,23 @@ class Dataset:
 def one_hot_degree(dataset: Dataset, width: int = 10) -> Dataset:
     """The same graphs with the degree of a node as its features, one-hot, the last entry for `width - 1` and more.
 
+    Constant features are replaced, others are kept in front.
+
     For networks with attention: attention weights sum to one, so where all nodes have the same features every node
     receives just these features, whatever its neighbours are, and all outputs are equal.
     """
-    graphs = []
+    graphs, replaced = [], dataset.constant_features
     for graph in dataset.graphs:
         count = torch.bincount(graph.edge_index[1], minlength=int(graph.num_nodes or 0)).clamp(max=width - 1)
         other = copy.copy(graph)
-        other.x = torch.nn.functional.one_hot(count, width).to(graph.x.dtype)
+        degree = torch.nn.functional.one_hot(count, width).to(graph.x.dtype)
+        other.x = degree if replaced else torch.cat([graph.x, degree], 1)
         graphs.append(other)
-    return replace(dataset, graphs=tuple(graphs), features="degree, one-hot")
+    return replace(
+        dataset,
+        graphs=tuple(graphs),
+        features="degree, one-hot" if replaced else f"{dataset.features}; degree, one-hot",
+    )
 
 
 def table(rows: Sequence[Stats]) -> str:
