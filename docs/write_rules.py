@@ -43,7 +43,8 @@ principles of the paper decide everything that it does not spell out:
 - **A product of two portions** follows attention × value: target × target, the rest is background. It is the strict
   reading of the second principle: what needs both portions is nobody's alone. The price: a single group gets little
   of a product whose other factor it has no part in, as in gates, bilinear decoders and edge weights behind the
-  first layer.
+  first layer. `Options(product="share")` halves the mixed terms instead: right for the dot product of a link decoder,
+  not for softmax attention, whose rule gives even the empty group a share.
 - **Division.** A denominator normalises; it is the total's and scales both portions alike. Over a plain numerator
   the denominator's portions share the quotient by magnitude.
 - **Normalisation.** Mean and offset are linear and a bias; the deviation is the total's, as with division. Degrees

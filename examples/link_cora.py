@@ -13,7 +13,7 @@ from torch_geometric.nn import GCNConv
 from torch_geometric.transforms import RandomLinkSplit
 from torch_geometric.utils import negative_sampling
 
-from xdegree import explain
+from xdegree import Options, explain
 from xdegree.metrics import auc
 
 
@@ -57,7 +57,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     print(f"{len(logits)} pairs held back, half of them citations; AUC {auc(logits, test.edge_label > 0):.3f}")
 
     surest = logits.masked_fill(test.edge_label == 0, -torch.inf).topk(3).indices
-    for e in explain(model, test.x, test.edge_index, test.edge_label_index, index=surest):
+    # A dot product of two papers: what reaches only one of them counts by half, see Options.
+    halves = Options(product="share")
+    for e in explain(model, test.x, test.edge_index, test.edge_label_index, index=surest, options=halves):
         a, b = test.edge_label_index[:, e.index].tolist()
         print(f"\nWhy should {a} ({TOPICS[int(data.y[a])]}) and {b} ({TOPICS[int(data.y[b])]}) be linked?")
         print(f"probability {e.prediction[0].sigmoid():.3f}; papers, the strongest of {len(e.nodes)}:")

@@ -84,6 +84,17 @@ def linear(f: Callable[[Tensor], Any]) -> Twin:
     return lambda gamma, beta, options: f(gamma)
 
 
+def bilinear(f: Callable[[Tensor, Tensor], Tensor]) -> Twin:
+    """f(γ, γ'), or with half of the mixed terms."""
+
+    def twin(gamma: Tensor, beta: Tensor, options: Options) -> Tensor:
+        if options.product == "target":
+            return f(gamma, gamma)
+        return f(gamma, gamma) + (f(gamma, beta) + f(beta, gamma)) / 2
+
+    return twin
+
+
 generator = torch.Generator().manual_seed(7)
 W = torch.randn(4, 3, generator=generator, dtype=torch.float64)
 LEFT = torch.randn(5, 6, generator=generator, dtype=torch.float64)
@@ -108,16 +119,16 @@ LINEAR = [
     case("matmul", "mm", lambda x: x @ W, linear(lambda g: g @ W)),
     case("matmul", "mm from the left", lambda x: LEFT @ x, linear(lambda g: LEFT @ g)),
     case("matmul", "mm sparse", lambda x: LEFT.relu().to_sparse() @ x, linear(lambda g: LEFT.relu() @ g)),
-    case("matmul", "mm both", lambda x: x @ x.t(), linear(lambda g: g @ g.t())),
+    case("matmul", "mm both", lambda x: x @ x.t(), bilinear(lambda p, q: p @ q.t())),
     case("matmul", "bmm", lambda x: x.view(2, 3, 4) @ RANK3.transpose(1, 2),
          linear(lambda g: g.view(2, 3, 4) @ RANK3.transpose(1, 2))),
     case("matmul", "bmm from the left", lambda x: RANK3.transpose(1, 2) @ x.view(2, 3, 4),
          linear(lambda g: RANK3.transpose(1, 2) @ g.view(2, 3, 4))),
     case("matmul", "mv", lambda x: x @ B4, linear(lambda g: g @ B4)),
     case("matmul", "mv of a portion", lambda x: LEFT @ x[:, 0], linear(lambda g: LEFT @ g[:, 0])),
-    case("matmul", "mv both", lambda x: x @ x[0], linear(lambda g: g @ g[0])),
+    case("matmul", "mv both", lambda x: x @ x[0], bilinear(lambda p, q: p @ q[0])),
     case("matmul", "dot", lambda x: x[:, 1] @ B6, linear(lambda g: g[:, 1] @ B6)),
-    case("matmul", "dot both", lambda x: x[:, 1] @ x[:, 2], linear(lambda g: g[:, 1] @ g[:, 2])),
+    case("matmul", "dot both", lambda x: x[:, 1] @ x[:, 2], bilinear(lambda p, q: p[:, 1] @ q[:, 2])),
     case("affine", "linear layer", lambda x: F.linear(x, W.t(), B3),
          lambda g, b, o: with_bias(g @ W, b @ W, B3, o)),
     case("affine", "addmm with alpha and beta", lambda x: torch.addmm(B3, x, W, alpha=2, beta=3),
@@ -151,14 +162,14 @@ PRODUCT = [
     case("mul", "plain factor", lambda x: x * X2, linear(lambda g: g * X2)),
     case("mul", "number", lambda x: 2.5 * x, linear(lambda g: 2.5 * g)),
     case("mul", "broadcast factor", lambda x: x[0] * X2, linear(lambda g: g[0] * X2)),
-    case("mul", "attention × value", lambda x: x[:, :1] * x, linear(lambda g: g[:, :1] * g)),
+    case("mul", "attention × value", lambda x: x[:, :1] * x, bilinear(lambda p, q: p[:, :1] * q)),
     case("div", "plain denominator", lambda x: x / (X2.abs() + 1), linear(lambda g: g / (X2.abs() + 1))),
     case("div", "denominator of portions", lambda x: x / x.abs().sum(1, keepdim=True),
          lambda g, b, o: g / (g + b).abs().sum(1, keepdim=True)),
     case("div", "plain numerator", lambda x: X2 / x,
          lambda g, b, o: proportional(lambda t: 1 / t)(g, b, o) * X2),
     case("addcmul", "portions", lambda x: torch.addcmul(x, x, x.flip(0), value=2),
-         linear(lambda g: g + 2 * g * g.flip(0))),
+         lambda g, b, o: g + 2 * bilinear(lambda p, q: p * q.flip(0))(g, b, o)),
     case("addcmul", "constant", lambda x: torch.addcmul(x, X2, X2),
          lambda g, b, o: with_bias(g, b, X2 * X2, o)),
     case("addcdiv", "portions", lambda x: torch.addcdiv(x, x, X2.abs() + 1, value=2),
@@ -511,14 +522,16 @@ def dot_product_twin(causal: bool = False, mask: Tensor | None = None, plain: bo
 
     def twin(gamma: Tensor, beta: Tensor, options: Options) -> Tensor:
         q, x = gamma.view(2, 3, 4), (gamma + beta).view(2, 3, 4)
-        e_gamma = q @ (VALUES if plain else q).mT / 2
+        mixed = 0.5 if options.product == "share" else 0.0
+        e_gamma = q @ VALUES.mT / 2 if plain else (q @ q.mT + mixed * (q @ (x - q).mT + (x - q) @ q.mT)) / 2
         e_total = x @ (VALUES if plain else x).mT / 2
         hidden = torch.zeros_like(e_total)
         if causal or mask is not None:
             hidden.masked_fill_(~(mask if mask is not None else torch.ones(3, 3, dtype=torch.bool).tril()), -math.inf)
         attention = torch.softmax(e_total + hidden, -1)
         share = e_gamma.abs().exp() / (e_gamma.abs().exp() + (e_total - e_gamma).abs().exp())
-        return (attention * share) @ q
+        rest = mixed * ((attention * share) @ (x - q) + (attention * (1 - share)) @ q)
+        return (attention * share) @ q + rest
 
     return twin
 
@@ -595,15 +608,23 @@ NORMALISATION += [
          positive=True),
 ]  # fmt: skip
 
+
+def glu_twin(gamma: Tensor, beta: Tensor, options: Options) -> Tensor:
+    gate = telescoped(torch.sigmoid)(gamma[:, 2:], beta[:, 2:], options)
+    rest = torch.sigmoid(gamma[:, 2:] + beta[:, 2:]) - gate
+    mixed = 0.5 if options.product == "share" else 0.0
+    return gamma[:, :2] * gate + mixed * (gamma[:, :2] * rest + beta[:, :2] * gate)
+
+
 PRODUCT += [
     case("cross", "of two portions", lambda x: torch.linalg.cross(x[:, :3], x[:, 1:]),
-         linear(lambda g: torch.linalg.cross(g[:, :3], g[:, 1:]))),
+         bilinear(lambda p, q: torch.linalg.cross(p[:, :3], q[:, 1:]))),
     case("cross", "with a constant", lambda x: torch.linalg.cross(X2[:, :3], x[:, 1:]),
          linear(lambda g: torch.linalg.cross(X2[:, :3], g[:, 1:]))),
     case("lerp", "plain weight", lambda x: torch.lerp(x, x.flip(0), 0.3), linear(lambda g: 0.7 * g + 0.3 * g.flip(0))),
     case("lerp", "weight of portions", lambda x: torch.lerp(x, x.flip(0), x[0].expand(6, 4)),
-         linear(lambda g: g + g[0] * (g.flip(0) - g))),
-    case("glu", "gate", F.glu, lambda g, b, o: g[:, :2] * telescoped(torch.sigmoid)(g[:, 2:], b[:, 2:], o)),
+         lambda g, b, o: g + bilinear(lambda p, q: (p.flip(0) - p) * q[0])(g, b, o)),
+    case("glu", "gate", F.glu, glu_twin),
 ]  # fmt: skip
 
 
@@ -712,7 +733,7 @@ def sparse_twin(reduce: str) -> Twin:
 LINEAR += [
     case("trilinear", "bilinear", lambda x: F.bilinear(x, X2, W3), linear(lambda g: torch.einsum("ni,oij,nj->no", g, W3, X2))),
     case("trilinear", "of two portions", lambda x: F.bilinear(x, x.flip(0), W3),
-         linear(lambda g: torch.einsum("ni,oij,nj->no", g, W3, g.flip(0)))),
+         bilinear(lambda p, q: torch.einsum("ni,oij,nj->no", p, W3, q.flip(0)))),
     case("matmul", "sparse COO", lambda x: torch.sparse.mm(ADJACENCY.to_sparse(), x), linear(lambda g: ADJACENCY @ g)),
     case("matmul", "sparse CSR", lambda x: ADJACENCY.to_sparse_csr() @ x, linear(lambda g: ADJACENCY @ g)),
     case("affine", "sparse.addmm", lambda x: torch.sparse.addmm(X2, ADJACENCY.to_sparse(), x),

@@ -10,7 +10,7 @@ from torch_geometric.data import Data
 from torch_geometric.explain import Explainer
 from torch_geometric.nn import GAE, GCNConv, SAGEConv
 
-from xdegree import DegreeExplainer, decompose, explain
+from xdegree import DegreeExplainer, Options, decompose, explain
 from xdegree.portions import LostPortionsError
 
 X = features()
@@ -52,6 +52,30 @@ def directly(model, row, target, *args, x=X):
 
 
 # --- links
+
+
+class LinearLinks(LinkPredictor):
+    """Without ReLU and bias: what single nodes add to a dot product can be added up."""
+
+    def forward(self, x, edge_index, edge_label_index):
+        z = self.conv2(self.conv1(x, edge_index), edge_index)
+        return (z[edge_label_index[0]] * z[edge_label_index[1]]).sum(-1)
+
+
+def test_shared_products_add_up_and_strict_ones_lose_what_reaches_one_side_only():
+    model = ready(LinearLinks(conv=lambda a, b: GCNConv(a, b, bias=False)))
+    pairs = torch.tensor([[0, 3], [1, 9]])
+    shared = decompose(model, X, EDGES, pairs, groups=singles(len(X)), options=Options(product="share"))
+    torch.testing.assert_close(shared.target.sum(0), shared.total, rtol=0, atol=1e-12)
+    everything = decompose(model, X, EDGES, pairs, groups=[range(len(X)), []], options=Options(product="share"))
+    torch.testing.assert_close(everything.target[0], everything.total, rtol=0, atol=1e-12)
+    assert torch.equal(everything.target[1], torch.zeros(2, dtype=torch.float64))
+    apart = torch.tensor([[0], [1]])
+    no_edges = torch.zeros(2, 0, dtype=torch.long)
+    alone = explain(model, X, no_edges, apart, index=0)
+    half = explain(model, X, no_edges, apart, index=0, options=Options(product="share"))
+    assert not alone.node_scores.any()
+    torch.testing.assert_close(half.node_scores[:2], half.prediction.expand(2) / 2, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("decoder", ["dot", "column", "mlp"])

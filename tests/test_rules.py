@@ -14,6 +14,7 @@ OPTIONS = [
     Options(bias="background"),
     Options(activation="both-orders"),
     Options(activation="target-last", bias="background", ties="first"),
+    Options(product="share"),
 ]
 
 

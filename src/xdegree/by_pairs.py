@@ -38,7 +38,8 @@ def by_pairs(found: Rule, call: Call, args: tuple[Any, ...], kwargs: dict[str, A
         return None  # a survey asks the rules themselves, which may refuse
     if not _fits(call, args, kwargs, carried, size) or _stays_a_message(call, carried, args):
         return None
-    if len(by_pair) < len(carried) and call.op.overloadpacket is not aten.mul:
+    multiplies = call.op.overloadpacket is aten.mul and call.options.product == "target"
+    if len(by_pair) < len(carried) and not multiplies:
         return None  # a dense operand brings everything with it, but for a product, which is zero where a factor is
     sparse = [x.sparse for x in by_pair if x.sparse is not None]
     pairs = sparse[0].with_values(sparse[0].values)

@@ -6,6 +6,7 @@ from typing import Any, Literal, get_args
 Ties = Literal["share", "first"]
 Bias = Literal["share", "background"]
 Activation = Literal["target-first", "both-orders", "target-last"]
+Product = Literal["target", "share"]
 
 
 @dataclass(frozen=True)
@@ -20,11 +21,16 @@ class Options:
             does (eq. gcn_b); ``"background"`` leaves them with the background.
         activation: order of the telescoping sum over a non-linear function f. ``"target-first"`` gives the
             target f(γ), as the paper does; ``"target-last"`` gives it f(γ + β) − f(β); ``"both-orders"`` the mean.
+        product: whose the mixed terms of a product of two portions are. ``"target"`` gives the target γ·γ' only and the
+            background all the rest, as the paper does for attention × value: a node that reaches only one of two
+            factors then contributes nothing, as with the dot product of a link decoder. ``"share"`` halves the mixed
+            terms. Not for softmax attention: its rule gives even the empty group a share, which here would count.
     """
 
     ties: Ties = "share"
     bias: Bias = "share"
     activation: Activation = "target-first"
+    product: Product = "target"
 
     def __post_init__(self) -> None:
         for field in fields(self):

@@ -86,6 +86,14 @@ def on_rows(f: Callable[[Tensor], Tensor], target: Tensor) -> Tensor:
     return f(target)
 
 
+def bilinear(call: Call, f: Callable[[Tensor, Tensor], Tensor], a: Portions, b: Portions) -> Tensor:
+    """A product of two portions: f(γ, γ') as attention × value has it, or with half of the mixed terms."""
+    left, right = targets(call, a, b)
+    if call.options.product == "target":
+        return f(left, right)
+    return (f(left, b.total) + f(a.total, right)).div_(2)
+
+
 def targets(call: Call, *xs: Any) -> list[Tensor]:
     """The targets of several operands, aligned so that they broadcast as the operands do."""
     dim = max(x.dim() for x in xs if isinstance(x, Tensor))

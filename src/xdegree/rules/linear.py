@@ -8,14 +8,13 @@ from torch_geometric import EdgeIndex
 
 from ..portions import Portions, carries, rows, spread, target_of, total_of, unrows
 from ..registry import Call, aten, rule
-from .common import on_rows, share_bias, targets
+from .common import bilinear, on_rows, share_bias, targets
 
 
 def matrix_product(call: Call, a: Tensor, b: Tensor) -> Tensor:
     """γ of a product of matrices: the map on the target; of two portions target × target (eq. FC, eq. gcn)."""
-    if carries(a) and carries(b):
-        left, right = targets(call, a, b)
-        return torch.matmul(left, right)
+    if isinstance(a, Portions) and isinstance(b, Portions) and carries(a) and carries(b):
+        return bilinear(call, torch.matmul, a, b)
     if isinstance(a, Portions) and carries(a):
         weight = total_of(b)
         return on_rows(lambda t: torch.matmul(t, weight), a.target) if weight.dim() == 2 else a.target @ weight
@@ -41,6 +40,8 @@ def matmul(call: Call, a: Tensor, b: Tensor) -> Tensor:
 
 
 def _vector_product(call: Call, a: Tensor, b: Tensor) -> Tensor:
+    if carries(a) and carries(b):
+        return bilinear(call, torch.mul, a, b).sum(-1)  # type: ignore[arg-type]
     left = target_of(a, call.groups) if carries(a) else total_of(a)
     right = target_of(b, call.groups) if carries(b) else total_of(b)
     return (left * (right.unsqueeze(1) if carries(b) and a.dim() == 2 else right)).sum(-1)
@@ -98,10 +99,22 @@ def _add_constant(call: Call, x: Portions, constant: Any, factor: float) -> Tens
 
 @rule(aten._trilinear)
 def trilinear(call: Call, a: Tensor, b: Tensor, c: Tensor, *args: Any) -> Tensor:
-    """A product of three, linear in each: targets for portions, the whole for plain factors."""
-    parts = [x.target if carries(x) else total_of(x) for x in (a, b, c)]  # type: ignore[attr-defined]
+    """A product of three, linear in each: of targets where portions are, of the whole for plain factors."""
+    factors = (a, b, c)
+    carried = [i for i, x in enumerate(factors) if carries(x)]
+    if call.options.product == "target" or len(carried) == 1:
+        return _by_group(call, factors, carried, args)
+    if len(carried) > 2:
+        raise NotImplementedError("a product of three portions has a rule with Options(product='target') only")
+    return (_by_group(call, factors, carried[:1], args) + _by_group(call, factors, carried[1:], args)) / 2
+
+
+def _by_group(call: Call, factors: tuple[Tensor, ...], as_target: list[int], args: tuple[Any, ...]) -> Tensor:
+    """The product with the targets of some factors and the totals of the others, one group after the other."""
     outs = [
-        aten._trilinear(*[p[k] if carries(x) else p for p, x in zip(parts, (a, b, c), strict=True)], *args)
+        aten._trilinear(
+            *[target_of(x, call.groups)[k] if i in as_target else total_of(x) for i, x in enumerate(factors)], *args
+        )
         for k in range(call.groups)
     ]
     return torch.stack(outs) if outs else call.total.new_zeros(0, *call.total.shape)

@@ -7,15 +7,14 @@ from torch import Tensor
 
 from ..portions import Messages, Portions, carries, spread, total_of
 from ..registry import Call, aten, rule
-from .common import finite, magnitude_share, shift, targets, telescope
+from .common import bilinear, finite, magnitude_share, shift, targets, telescope
 
 
 @rule(aten.mul)
 def mul(call: Call, a: Any, b: Any) -> Tensor | Messages:
     """attention × value: target × target, the other three products are background; a plain factor scales."""
     if carries(a) and carries(b):
-        left, right = targets(call, a, b)
-        return left * right
+        return bilinear(call, torch.mul, a, b)
     x, factor = (a, b) if carries(a) else (b, a)
     if x.messages is not None and _per_row(factor, call.total):
         return x.messages.scaled(total_of(factor).reshape(-1))
@@ -47,11 +46,15 @@ def div(call: Call, a: Any, b: Any, *, rounding_mode: str | None = None) -> Tens
 @rule(aten.linalg_cross)
 def cross(call: Call, a: Tensor, b: Tensor, *, dim: int = -1) -> Tensor:
     """The cross product, bilinear as a product is: target × target of two portions, else linear."""
-    left, right = (
-        spread(x.target if carries(x) else total_of(x).unsqueeze(0), call.total.dim())  # type: ignore[attr-defined]
-        for x in (a, b)
-    )
-    return torch.linalg.cross(left, right, dim=shift(dim))
+    along = dim if dim < 0 else dim - call.total.dim()
+
+    def product(left: Tensor, right: Tensor) -> Tensor:
+        return torch.linalg.cross(*torch.broadcast_tensors(left, right), dim=along)
+
+    if isinstance(a, Portions) and isinstance(b, Portions):
+        return bilinear(call, product, a, b)
+    left, right = (x.target if isinstance(x, Portions) else x for x in (a, b))
+    return product(left, right)
 
 
 @rule(aten.lerp)
@@ -59,7 +62,9 @@ def lerp(call: Call, a: Tensor, b: Tensor, weight: Any) -> Tensor:
     """a + w (b − a), as the difference, the product and the sum would give it."""
     left, right = targets(call, a, b)
     step = right - left
-    return left + (step * spread(weight.target, call.total.dim()) if carries(weight) else step * total_of(weight))
+    if not carries(weight):
+        return left + step * total_of(weight)
+    return left + bilinear(call, torch.mul, Portions(total_of(b) - total_of(a), step), weight)
 
 
 @rule(aten.glu)
@@ -68,7 +73,8 @@ def glu(call: Call, x: Portions, dim: int = -1) -> Tensor:
     total, target = x.total.chunk(2, dim), x.target.chunk(2, shift(dim))
     gate = Portions(total[1], target[1])
     inner = Call(aten.sigmoid.default, total[1].sigmoid(), call.groups, call.options)
-    return target[0] * telescope(inner, torch.sigmoid, gate)
+    opened = Portions(inner.total, telescope(inner, torch.sigmoid, gate))
+    return bilinear(call, torch.mul, Portions(total[0], target[0]), opened)
 
 
 @rule(aten.addcmul)
