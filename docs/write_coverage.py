@@ -8,6 +8,8 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+from pages import write_page
+
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "coverage.md"
 LAWS = {
@@ -93,14 +95,7 @@ def _breakers(cases: list, law: str) -> str:
 def main(argv: list[str]) -> int:
     """Write the page, or with --check compare it."""
     text = page()
-    if "--check" in argv:
-        if PAGE.read_text() != text:
-            print(f"{PAGE.relative_to(ROOT)} is out of date; run: make coverage")
-            return 1
-        return 0
-    PAGE.write_text(text)
-    print(f"{PAGE.relative_to(ROOT)}: {text.split('**')[1]}")
-    return 0
+    return write_page(PAGE, text, text.split("**")[1], argv)
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from pages import write_page
 
 import xdegree.engine  # noqa: F401  (registers all rules)
 from xdegree.registry import CARRY_NOTHING, FACTORIES, RULES
@@ -202,14 +203,7 @@ def _summary(function: Any) -> str:
 def main(argv: list[str]) -> int:
     """Write the page, or with --check compare it."""
     text = page()
-    if "--check" in argv:
-        if PAGE.read_text() != text:
-            print(f"{PAGE.relative_to(ROOT)} is out of date; run: make coverage")
-            return 1
-        return 0
-    PAGE.write_text(text)
-    print(f"{PAGE.relative_to(ROOT)}: {len(REASONS)} rules")
-    return 0
+    return write_page(PAGE, text, f"{len(REASONS)} rules", argv)
 
 
 if __name__ == "__main__":

@@ -59,3 +59,8 @@ PAIR_EDGES = both_ways([*[(i, i + 1) for i in range(11) if i != 4], (0, 3), (5, 
 
 def singles(nodes: int = 12) -> list[list[int]]:
     return [[node] for node in range(nodes)]
+
+
+def assert_close(got: Tensor, expected: Tensor, atol: float = 1e-12) -> None:
+    """Equal up to rounding, by absolute difference."""
+    torch.testing.assert_close(got, expected, rtol=0, atol=atol)

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from helpers import CONVS, features, net, ready
+from helpers import CONVS, assert_close, features, net, ready
 from torch import nn
 from torch_geometric.data import Batch, Data
 from torch_geometric.nn import BatchNorm, GATConv, GCNConv, GraphNorm, global_max_pool, global_mean_pool
@@ -10,10 +10,6 @@ from torch_geometric.nn import BatchNorm, GATConv, GCNConv, GraphNorm, global_ma
 from xdegree import Explanation, decompose, explain
 
 SIZES = (4, 7, 1, 5)
-
-
-def close(got, expected, atol=1e-12):
-    torch.testing.assert_close(got, expected, rtol=0, atol=atol)
 
 
 def graphs(width=4) -> list[Data]:
@@ -36,10 +32,10 @@ def test_a_batch_equals_one_by_one(kind, pool, reading):
     for e, data in zip(found, alone, strict=True):
         one = explain(model, data, reading=reading)
         assert isinstance(e, Explanation)
-        close(e.node_scores, one.node_scores)
-        close(e.prediction, one.prediction)
+        assert_close(e.node_scores, one.node_scores)
+        assert_close(e.prediction, one.prediction)
         if reading != "strength":
-            close(e.class_scores, one.class_scores)
+            assert_close(e.class_scores, one.class_scores)
         assert (e.index, e.target, e.num_nodes) == (0, one.target, data.num_nodes)
         assert torch.equal(e.nodes, one.nodes)
         assert torch.equal(e.edge_index, data.edge_index)
@@ -50,7 +46,7 @@ def test_edges_and_features_of_a_batch(of):
     model, alone = net("sage", "graph"), graphs()
     for e, data in zip(explain(model, Batch.from_data_list(alone), of=of), alone, strict=True):
         one = explain(model, data, of=of)
-        close(e.scores, one.scores)
+        assert_close(e.scores, one.scores)
         assert [name for name, _ in e.top(1)] == [name for name, _ in one.top(1)]
 
 
@@ -59,8 +55,8 @@ def test_edges_by_their_ends_in_a_batch(edges):
     model, alone = net("gcn", "graph"), graphs()
     for e, data in zip(explain(model, Batch.from_data_list(alone), edges=edges), alone, strict=True):
         one = explain(model, data, edges=edges)
-        close(e.node_scores, one.node_scores)
-        close(e.edge_scores, one.edge_scores)
+        assert_close(e.node_scores, one.node_scores)
+        assert_close(e.edge_scores, one.edge_scores)
 
 
 class Watched(nn.Module):
@@ -89,11 +85,11 @@ def test_some_graphs_of_a_batch_keep_the_numbers_of_the_batch():
     assert (second.index, last.index) == (1, 3)
     assert second.num_nodes == last.num_nodes == sum(SIZES)
     assert second.nodes.tolist() == list(range(4, 11))
-    close(second.node_scores[4:11], explain(model, alone[1]).node_scores)
-    close(last.node_scores[12:], explain(model, alone[3]).node_scores)
+    assert_close(second.node_scores[4:11], explain(model, alone[1]).node_scores)
+    assert_close(last.node_scores[12:], explain(model, alone[3]).node_scores)
     assert not second.node_scores[:4].any()
     one = explain(model, batch, index=1)
-    close(one.node_scores, second.node_scores)
+    assert_close(one.node_scores, second.node_scores)
 
 
 def test_graphs_whose_nodes_are_not_in_order():
@@ -104,7 +100,7 @@ def test_graphs_whose_nodes_are_not_in_order():
     place[order] = torch.arange(len(order))
     found = explain(model, batch.x[order], place[batch.edge_index], batch.batch[order], index="all")
     for number, e in enumerate(found):
-        close(e.node_scores[place[batch.batch == number]], explain(model, alone[number]).node_scores)
+        assert_close(e.node_scores[place[batch.batch == number]], explain(model, alone[number]).node_scores)
         assert not e.node_scores[place[batch.batch != number]].any()
 
 
@@ -130,10 +126,10 @@ def test_a_model_that_mixes_graphs_is_still_right(how):
     d = decompose(model, batch, groups=[[node] for node in range(sum(SIZES))])
     for number, e in enumerate(explain(model, batch)):
         own = batch.batch == number
-        close(e.node_scores, d.target[own, number, e.target])
+        assert_close(e.node_scores, d.target[own, number, e.target])
     whole = explain(model, batch.x, batch.edge_index, batch.batch, index=[0, 1])
     for number, e in enumerate(whole):
-        close(e.node_scores[batch.batch == number], d.target[batch.batch == number, number, e.target])
+        assert_close(e.node_scores[batch.batch == number], d.target[batch.batch == number, number, e.target])
 
 
 def test_batch_norm_in_eval_mode_mixes_nothing():
@@ -150,7 +146,7 @@ def test_batch_norm_in_eval_mode_mixes_nothing():
     found = explain(model, Batch.from_data_list(alone))
     assert passes == [max(SIZES)]
     for e, data in zip(found, alone, strict=True):
-        close(
+        assert_close(
             e.node_scores,
             explain(model, data.x, data.edge_index, torch.zeros(data.num_nodes, dtype=torch.long)).node_scores,
         )
@@ -161,7 +157,7 @@ def test_nodes_of_a_batch_are_explained_as_of_one_graph():
     model, batch = net("gcn"), Batch.from_data_list(graphs())
     e = explain(model, batch, index=6)
     d = decompose(model, batch, groups=[[node] for node in range(sum(SIZES))])
-    close(e.node_scores, d.target[:, 6, e.target])
+    assert_close(e.node_scores, d.target[:, 6, e.target])
     with pytest.raises(ValueError, match="index is missing: the model predicts 17 nodes"):
         explain(model, batch)
 
@@ -169,7 +165,7 @@ def test_nodes_of_a_batch_are_explained_as_of_one_graph():
 def test_one_class_for_all_graphs_and_regression():
     model, alone = net("gcn", "graph", classes=1), graphs()
     for e, data in zip(explain(model, Batch.from_data_list(alone)), alone, strict=True):
-        close(e.node_scores, explain(model, data).node_scores)
+        assert_close(e.node_scores, explain(model, data).node_scores)
     wide = net("gcn", "graph")
     assert [e.target for e in explain(wide, Batch.from_data_list(alone), target=1)] == [1] * 4
 
@@ -181,14 +177,14 @@ def test_a_squeezed_output_of_a_batch():
         return inner(x, edge_index, batch).squeeze(-1)
 
     for e, data in zip(explain(model, Batch.from_data_list(alone)), alone, strict=True):
-        close(e.node_scores, explain(inner, data).node_scores)
+        assert_close(e.node_scores, explain(inner, data).node_scores)
 
 
 def test_a_batch_of_one_graph_gives_a_list_of_one():
     model, [data, *_] = net("gcn", "graph"), graphs()
     found = explain(model, Batch.from_data_list([data]))
     assert isinstance(found, list)
-    close(found[0].node_scores, explain(model, data).node_scores)
+    assert_close(found[0].node_scores, explain(model, data).node_scores)
 
 
 def test_numbers_behind_an_embedding_in_a_batch():
@@ -204,4 +200,4 @@ def test_numbers_behind_an_embedding_in_a_batch():
     for data in alone:
         data.x = torch.arange(data.num_nodes) * 2 % 9
     for e, data in zip(explain(model, Batch.from_data_list(alone), start="emb"), alone, strict=True):
-        close(e.node_scores, explain(model, data, start="emb").node_scores)
+        assert_close(e.node_scores, explain(model, data, start="emb").node_scores)

@@ -6,7 +6,7 @@ import sys
 import pytest
 import torch
 import torch.nn.functional as F
-from helpers import CONVS, EDGES, PAIR_BATCH, PAIR_EDGES, features, net, ready, singles
+from helpers import CONVS, EDGES, PAIR_BATCH, PAIR_EDGES, assert_close, features, net, ready, singles
 from torch import nn
 from torch_geometric.data import Batch, Data
 from torch_geometric.nn import BatchNorm, GCNConv, global_max_pool
@@ -21,10 +21,6 @@ GROUPS = [[0], [4, 7], [], list(range(12)), [11, 2, 5]]
 
 FORMS = ["tuples", "sets", "frozensets", "ranges", "tensors", "scalars", "dicts", "bool", "double", "float"]
 FORMS += ["features", "shares"]
-
-
-def close(got, expected, atol=1e-12):
-    torch.testing.assert_close(got, expected, rtol=0, atol=atol)
 
 
 def mask_of(groups, nodes=12) -> torch.Tensor:
@@ -71,10 +67,10 @@ def test_shares_and_features_are_linear_where_the_model_is():
     model = ready(GCNConv(4, 3, bias=False))
     shares = torch.rand(5, 12, generator=torch.Generator().manual_seed(0)).double()
     d = decompose(model, X, EDGES, groups=shares)
-    close(d.target, torch.stack([model(X * share.unsqueeze(-1), EDGES) for share in shares]))
+    assert_close(d.target, torch.stack([model(X * share.unsqueeze(-1), EDGES) for share in shares]))
     mask = torch.rand(5, 12, 4, generator=torch.Generator().manual_seed(1)).lt(0.5)
     d = decompose(model, X, EDGES, groups=mask)
-    close(d.target, torch.stack([model(X * one, EDGES) for one in mask]))
+    assert_close(d.target, torch.stack([model(X * one, EDGES) for one in mask]))
 
 
 def test_features_of_other_shapes():
@@ -120,8 +116,8 @@ def test_chunks_do_not_change_the_answer(kind, memory, passes):
     assert sum(passes[1:]) == 17
     assert memory != 1 or passes[1:] == [1] * 17
     assert torch.equal(cut.total, whole.total)
-    close(cut.target, whole.target)
-    close(cut.probes["lin1"].target, whole.probes["lin1"].target)
+    assert_close(cut.target, whole.target)
+    assert_close(cut.probes["lin1"].target, whole.probes["lin1"].target)
 
 
 def test_chunks_of_tuples(passes):
@@ -132,7 +128,7 @@ def test_chunks_of_tuples(passes):
     cut = decompose(model, X, EDGES, groups=singles(), memory=1)
     assert len(passes) == 13
     assert torch.equal(cut.target["a"], whole.target["a"])
-    close(cut.target["b"][0], whole.target["b"][0])
+    assert_close(cut.target["b"][0], whole.target["b"][0])
 
 
 def test_totals_are_computed_once():
@@ -157,7 +153,7 @@ def test_probes_are_what_the_modules_put_out():
     hidden = d.probes["lin1"]
     assert torch.equal(d.probes["lin2:input"].total, hidden.total.relu())
     assert torch.equal(d.probes["lin2:input"].target, hidden.target.relu())
-    close(d.probes["convs.1"].background, d.probes["convs.1"].total - d.probes["convs.1"].target)
+    assert_close(d.probes["convs.1"].background, d.probes["convs.1"].total - d.probes["convs.1"].target)
 
 
 def test_one_probe_as_text():
@@ -221,7 +217,7 @@ def test_data_and_batch_in_place_of_tensors(kind):
             Data(x=X[5:], edge_index=PAIR_EDGES[:, (PAIR_EDGES >= 5).all(0)] - 5),
         ]
     )
-    close(decompose(model, batch, groups=GROUPS).target, expected)
+    assert_close(decompose(model, batch, groups=GROUPS).target, expected)
     assert torch.equal(
         decompose(model, Data(x=X, edge_index=PAIR_EDGES, batch=PAIR_BATCH), groups=GROUPS).target, expected
     )
@@ -261,7 +257,7 @@ def test_model_that_takes_data():
 
     model, data = ready(OnData()), Data(x=X, edge_index=EDGES, scale=2.0)
     expected = decompose(model.conv, X, EDGES, groups=GROUPS).target * 2
-    close(decompose(model, data, groups=GROUPS).target, expected)
+    assert_close(decompose(model, data, groups=GROUPS).target, expected)
     assert torch.equal(data.x, X)
     assert type(data.x) is torch.Tensor
 
@@ -272,7 +268,7 @@ def test_names_that_collide_go_through_model_kwargs():
 
     d = decompose(model, X, groups=GROUPS, model_kwargs={"groups": 3.0, "memory": 2.0})
     assert torch.equal(d.total, X * 6)
-    close(d.target, decompose(lambda x: x * 6, X, groups=GROUPS).target)
+    assert_close(d.target, decompose(lambda x: x * 6, X, groups=GROUPS).target)
 
 
 def test_outputs_in_containers():
@@ -285,9 +281,9 @@ def test_outputs_in_containers():
     d = decompose(several, X, EDGES, groups=GROUPS)
     logits = decompose(model, X, EDGES, groups=GROUPS)
     assert torch.equal(d.target[0], logits.target)
-    close(d.target[1]["sum"], logits.target.sum(1))
+    assert_close(d.target[1]["sum"], logits.target.sum(1))
     assert torch.equal(d.total[1]["edges"], EDGES)
-    close(d.background[0], logits.background)
+    assert_close(d.background[0], logits.background)
 
 
 def test_options_reach_the_rules():
@@ -313,7 +309,7 @@ def test_eval_mode_of_dropout_and_batch_norm():
     d = decompose(model, X, EDGES, groups=[[], range(12)])
     assert torch.equal(d.total, model(X, EDGES))
     assert not d.target[0].any()
-    close(d.target[1], d.total)
+    assert_close(d.target[1], d.total)
 
 
 # Ways of writing the same function; each pair must have the same target.
@@ -454,8 +450,8 @@ def sum_by_sparse_matrix(x, edge_index):
 @pytest.mark.filterwarnings("ignore:Sparse")
 def test_ways_of_writing_the_same(written, clean):
     got, expected = (decompose(f, X, EDGES, groups=GROUPS) for f in (written, clean))
-    close(got.total, clean(X, EDGES))
-    close(got.target, expected.target)
+    assert_close(got.total, clean(X, EDGES))
+    assert_close(got.target, expected.target)
     assert torch.equal(got.total, written(X.clone(), EDGES))
 
 
@@ -485,7 +481,7 @@ def test_portions_added_in_place_to_a_plain_result(way):
     model = ready(Embedded(way))
     d = decompose(model, X, EDGES, groups=GROUPS)
     base = model(torch.zeros_like(X), EDGES).detach()
-    close(d.target, decompose(lambda x, edge_index: x + base, X, EDGES, groups=GROUPS).target)
+    assert_close(d.target, decompose(lambda x, edge_index: x + base, X, EDGES, groups=GROUPS).target)
 
 
 @pytest.mark.parametrize("make", ["new_zeros", "zeros", "zeros_like", "new_ones"])
@@ -508,8 +504,8 @@ def test_a_degree_vector_stays_plain(make):
     seen = []
     d = decompose(model, X, EDGES, groups=singles())
     assert seen == [False]
-    close(d.target, torch.stack([model(X * one.unsqueeze(-1), EDGES) for one in torch.eye(12).double()]))
-    close(d.target.sum(0), d.total)
+    assert_close(d.target, torch.stack([model(X * one.unsqueeze(-1), EDGES) for one in torch.eye(12).double()]))
+    assert_close(d.target.sum(0), d.total)
 
 
 def test_random_numbers_in_the_forward_pass():
@@ -525,7 +521,7 @@ def test_random_numbers_in_the_forward_pass():
     assert torch.equal(d.total, expected)
     cut = decompose(model, X, EDGES, groups=GROUPS, memory=1)
     assert torch.equal(cut.total, expected)
-    close(cut.target, d.target)
+    assert_close(cut.target, d.target)
 
 
 def test_values_decide_branches_and_positions():
@@ -536,7 +532,7 @@ def test_values_decide_branches_and_positions():
 
     d = decompose(model, X, EDGES, groups=[[], range(12), [3]])
     assert torch.equal(d.total, model(X, EDGES))
-    close(d.target[1], d.total)
+    assert_close(d.target[1], d.total)
     assert not d.target[0].any()
 
 
@@ -560,7 +556,7 @@ def test_fused_layers_are_taken_apart(layer):
     model = ready(Fused())
     d = decompose(model, X, groups=GROUPS)
     with torch.no_grad():
-        close(d.total, model(X))
+        assert_close(d.total, model(X))
     assert d.target.isfinite().all()
 
 
@@ -587,7 +583,7 @@ def test_replicated_inner_references():
     model = ready(Outer())
     d = decompose(model, X, groups=GROUPS, probes=["lin"])
     assert torch.equal(d.total, model(X))
-    close(d.target, decompose(lambda x: (model.lin(x) * 2).relu() * 2, X, groups=GROUPS).target)
+    assert_close(d.target, decompose(lambda x: (model.lin(x) * 2).relu() * 2, X, groups=GROUPS).target)
 
 
 def test_sequential_and_functional_models():
@@ -604,7 +600,7 @@ def test_pooling_ties_are_shared_or_go_to_the_first():
 
     shared = decompose(model, x, EDGES[:, :0], groups=singles(3)).target
     first = decompose(model, x, EDGES[:, :0], groups=singles(3), options=Options(ties="first")).target
-    close(shared.flatten(), torch.full((3,), 1 / 3, dtype=torch.float64))
+    assert_close(shared.flatten(), torch.full((3,), 1 / 3, dtype=torch.float64))
     assert first.flatten().tolist() == [1.0, 0.0, 0.0]
 
 

@@ -4,7 +4,7 @@ import networkx
 import pandas
 import pytest
 import torch
-from helpers import CONVS, EDGES, PAIR_BATCH, PAIR_EDGES, features, net, ready, singles
+from helpers import CONVS, EDGES, PAIR_BATCH, PAIR_EDGES, assert_close, features, net, ready, singles
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
@@ -14,10 +14,6 @@ from torch_geometric.nn import GATConv, GCNConv, GraphNorm, PairNorm, SAGEConv, 
 from xdegree import Explanation, Options, decompose, explain
 
 X = features()
-
-
-def close(got, expected, atol=1e-12):
-    torch.testing.assert_close(got, expected, rtol=0, atol=atol)
 
 
 def directly(model, *args, index=0, target=None, **kwargs) -> torch.Tensor:
@@ -41,7 +37,7 @@ def reach(edge_index, index, hops, nodes=12) -> set[int]:
 def test_a_node_equals_the_decomposition_of_the_whole_graph(kind, index):
     model = net(kind)
     e = explain(model, X, EDGES, index=index)
-    close(e.node_scores, directly(model, X, EDGES, index=index))
+    assert_close(e.node_scores, directly(model, X, EDGES, index=index))
     inside = reach(EDGES, index, 2)
     assert set(e.nodes.tolist()) == inside
     outside = [node for node in range(12) if node not in inside]
@@ -57,14 +53,14 @@ def test_a_node_equals_the_decomposition_of_the_whole_graph(kind, index):
 def test_a_chosen_class(target):
     model = net()
     e = explain(model, X, EDGES, index=torch.tensor(5), target=target)
-    close(e.node_scores, directly(model, X, EDGES, index=5, target=int(target)))
+    assert_close(e.node_scores, directly(model, X, EDGES, index=5, target=int(target)))
     assert e.target == int(target)
 
 
 def test_options_and_memory_reach_the_engine():
     model, options = net(), Options(bias="background", activation="both-orders")
     e = explain(model, X, EDGES, index=5, options=options, memory=1)
-    close(e.node_scores, directly(model, X, EDGES, index=5, options=options))
+    assert_close(e.node_scores, directly(model, X, EDGES, index=5, options=options))
     assert e.options == options
 
 
@@ -98,21 +94,21 @@ class Mixing(nn.Module):
 def test_models_whose_receptive_field_is_the_whole_graph(how, index):
     model = ready(Mixing(how))
     e = explain(model, X, EDGES, index=index)
-    close(e.node_scores, directly(model, X, EDGES, index=index))
+    assert_close(e.node_scores, directly(model, X, EDGES, index=index))
 
 
 @pytest.mark.parametrize("how", ["max", "relu_max"])
 def test_a_global_maximum_of_constant_features(how):
     """Equal features everywhere: the maximum is shared by all nodes, far ones too."""
     model, ones = ready(Mixing(how)), torch.ones(12, 4, dtype=torch.float64)
-    close(explain(model, ones, EDGES, index=0).node_scores, directly(model, ones, EDGES, index=0))
+    assert_close(explain(model, ones, EDGES, index=0).node_scores, directly(model, ones, EDGES, index=0))
 
 
 @pytest.mark.parametrize(("dtype", "scale"), [(torch.float64, 1e-16), (torch.float32, 1e-7)])
 def test_small_outputs_do_not_hide_that_nodes_mix(dtype, scale):
     model, x = ready(Mixing("mean", scale), dtype=dtype), features(dtype=dtype)
     e = explain(model, x, EDGES, index=0)
-    close(e.node_scores / scale, directly(model, x, EDGES, index=0) / scale, atol=1e-4)
+    assert_close(e.node_scores / scale, directly(model, x, EDGES, index=0) / scale, atol=1e-4)
 
 
 class Directed(nn.Module):
@@ -130,7 +126,7 @@ def test_directed_graphs_and_flows(conv, flow):
     model = ready(Directed(flow, conv))
     path = torch.tensor([list(range(11)), list(range(1, 12))])
     e = explain(model, X, path, index=6)
-    close(e.node_scores, directly(model, X, path, index=6))
+    assert_close(e.node_scores, directly(model, X, path, index=6))
     assert set(e.nodes.tolist()) == ({4, 5, 6} if flow == "source_to_target" else {6, 7, 8})
 
 
@@ -144,7 +140,7 @@ def test_both_flows_in_one_model():
             return self.up(self.down(x, edge_index).relu(), edge_index)
 
     model, path = ready(Both()), torch.tensor([list(range(11)), list(range(1, 12))])
-    close(explain(model, X, path, index=6).node_scores, directly(model, X, path, index=6))
+    assert_close(explain(model, X, path, index=6).node_scores, directly(model, X, path, index=6))
 
 
 def test_reversed_edges_inside_the_model():
@@ -157,7 +153,7 @@ def test_reversed_edges_inside_the_model():
             return self.conv(x, edge_index.flip(0))
 
     model, path = ready(Backwards()), torch.tensor([list(range(11)), list(range(1, 12))])
-    close(explain(model, X, path, index=6).node_scores, directly(model, X, path, index=6))
+    assert_close(explain(model, X, path, index=6).node_scores, directly(model, X, path, index=6))
 
 
 class Weighted(nn.Module):
@@ -177,7 +173,7 @@ def test_edge_weights_and_node_arguments(positional):
     shift = features(12, 3, seed=9)
     args, kwargs = ((weight, shift), {}) if positional else ((), {"edge_weight": weight, "shift": shift})
     e = explain(model, X, EDGES, *args, index=5, **kwargs)
-    close(e.node_scores, directly(model, X, EDGES, *args, index=5, **kwargs))
+    assert_close(e.node_scores, directly(model, X, EDGES, *args, index=5, **kwargs))
 
 
 def test_as_many_edges_as_nodes():
@@ -185,7 +181,7 @@ def test_as_many_edges_as_nodes():
     model = ready(Weighted())
     weight = torch.rand(12, generator=torch.Generator().manual_seed(0)).double()
     e = explain(model, X, ring, weight, index=5)
-    close(e.node_scores, directly(model, X, ring, weight, index=5))
+    assert_close(e.node_scores, directly(model, X, ring, weight, index=5))
     assert set(e.nodes.tolist()) == {3, 4, 5}
 
 
@@ -223,7 +219,7 @@ def test_odd_graphs(kind, graph):
     x, edge_index, index, seed = graph
     model = net(kind, seed=seed)
     e = explain(model, x, edge_index, index=index, edges="pair")
-    close(e.node_scores, directly(model, x, edge_index, index=index))
+    assert_close(e.node_scores, directly(model, x, edge_index, index=index))
     assert e.node_scores.isfinite().all()
     assert e.edge_scores.shape == edge_index.shape[1:]
     inside = reach(edge_index, index, 2)
@@ -231,7 +227,7 @@ def test_odd_graphs(kind, graph):
     pairs = [sorted({u, v}) for u, v in edge_index.t().tolist()]
     expected = decompose(model, x, edge_index, groups=[*pairs, []]).target[:-1, index, e.target]
     whole = torch.tensor([set(pair) <= inside for pair in pairs], dtype=torch.bool)
-    close(e.edge_scores, torch.where(whole, expected, 0.0))
+    assert_close(e.edge_scores, torch.where(whole, expected, 0.0))
 
 
 @pytest.mark.parametrize("kind", CONVS)
@@ -239,7 +235,7 @@ def test_odd_graphs(kind, graph):
 def test_one_node_without_edges(kind, level):
     model, x, edge_index = net(kind, level), features(1), torch.zeros(2, 0, dtype=torch.long)
     e = explain(model, x, edge_index, edges="mean")
-    close(e.node_scores, directly(model, x, edge_index))
+    assert_close(e.node_scores, directly(model, x, edge_index))
     assert (e.index, e.edge_scores.shape) == (0, (0,))
 
 
@@ -248,9 +244,9 @@ def test_one_node_without_edges(kind, level):
 def test_a_graph_without_batch(kind, pool):
     model = net(kind, "graph", pool=pool)
     e = explain(model, X, EDGES)
-    close(e.node_scores, directly(model, X, EDGES))
+    assert_close(e.node_scores, directly(model, X, EDGES))
     assert e.nodes.tolist() == list(range(12))
-    close(explain(model, X, EDGES, index=0).node_scores, e.node_scores)
+    assert_close(explain(model, X, EDGES, index=0).node_scores, e.node_scores)
 
 
 @pytest.mark.parametrize("given_as", ["positional", "keyword", "batch"])
@@ -265,7 +261,7 @@ def test_a_graph_in_a_batch(given_as, index):
         parts = [Data(x=X[:5], edge_index=PAIR_EDGES[:, (PAIR_EDGES < 5).all(0)])]
         parts += [Data(x=X[5:], edge_index=PAIR_EDGES[:, (PAIR_EDGES >= 5).all(0)] - 5)]
         e = explain(model, Batch.from_data_list(parts), index=index)
-    close(e.node_scores, directly(model, X, PAIR_EDGES, PAIR_BATCH, index=index))
+    assert_close(e.node_scores, directly(model, X, PAIR_EDGES, PAIR_BATCH, index=index))
     inside = PAIR_BATCH == index
     assert e.nodes.tolist() == inside.nonzero().flatten().tolist()
     assert not e.node_scores[~inside].any()
@@ -275,7 +271,7 @@ def test_as_many_graphs_as_nodes():
     model, batch = net(level="graph"), torch.arange(12)
     empty = torch.zeros(2, 0, dtype=torch.long)
     e = explain(model, X, empty, batch, index=7)
-    close(e.node_scores, directly(model, X, empty, batch, index=7))
+    assert_close(e.node_scores, directly(model, X, empty, batch, index=7))
     assert e.node_scores.nonzero().flatten().tolist() == [7]
 
 
@@ -295,7 +291,7 @@ def test_outputs_of_other_shapes(shape):
     full = decompose(inner, X, EDGES, groups=singles()).target[..., 0]
     e = explain(model, X, EDGES, index=5 if "N" in shape else None)
     expected = {"[C]": lambda: full[:, e.target] * 2, "[]": lambda: full.sum(1)}.get(shape, lambda: full[:, 5])()
-    close(e.node_scores, expected)
+    assert_close(e.node_scores, expected)
 
 
 def test_the_probability_reading_is_the_papers_softmax_rule():
@@ -305,10 +301,10 @@ def test_the_probability_reading_is_the_papers_softmax_rule():
     share = torch.sigmoid(d.target[:, 5].abs() - d.background[:, 5].abs())
     expected = (d.total[5].softmax(-1) * share)[:, e.target]
     inside = e.nodes
-    close(e.node_scores[inside], expected[inside])
+    assert_close(e.node_scores[inside], expected[inside])
     assert e.reading == "probability"
     softened = decompose(lambda x, edge_index: model(x, edge_index).softmax(-1), X, EDGES, groups=singles())
-    close(e.node_scores[inside], softened.target[inside, 5, e.target])
+    assert_close(e.node_scores[inside], softened.target[inside, 5, e.target])
 
 
 @pytest.mark.parametrize("shape", ["[N, 1]", "[N]"])
@@ -319,7 +315,7 @@ def test_the_probability_of_a_single_output_is_that_of_a_sigmoid(shape):
     e = explain(model, X, EDGES, index=5, reading="probability")
     target, background = d.target[:, 5, 0], d.background[:, 5, 0]
     expected = d.total[5, 0].sigmoid() * torch.sigmoid(target.abs() - background.abs())
-    close(e.node_scores[e.nodes], expected[e.nodes])
+    assert_close(e.node_scores[e.nodes], expected[e.nodes])
 
 
 @pytest.mark.parametrize("level", ["node", "graph"])
@@ -328,7 +324,7 @@ def test_the_strength_reading_is_the_norm_in_the_last_hidden_representation(leve
     d = decompose(model, X, EDGES, groups=singles(), probes=["lin2:input"])
     e = explain(model, X, EDGES, index=5 if level == "node" else None, reading="strength")
     hidden = d.probes["lin2:input"].target[:, 5 if level == "node" else 0]
-    close(e.node_scores, hidden.abs().sum(-1))
+    assert_close(e.node_scores, hidden.abs().sum(-1))
     assert (e.node_scores >= 0).all()
 
 
@@ -336,7 +332,7 @@ def test_the_strength_of_one_graph_in_a_batch():
     model = net("gcn", "graph")
     d = decompose(model, X, PAIR_EDGES, PAIR_BATCH, groups=singles(), probes=["lin2:input"])
     e = explain(model, X, PAIR_EDGES, PAIR_BATCH, index=1, reading="strength")
-    close(e.node_scores, d.probes["lin2:input"].target[:, 1].abs().sum(-1))
+    assert_close(e.node_scores, d.probes["lin2:input"].target[:, 1].abs().sum(-1))
 
 
 @pytest.mark.parametrize("layer", ["convs.0", "convs.1", "lin1", "lin1:input", "lin2:input"])
@@ -344,14 +340,14 @@ def test_a_named_layer(layer):
     model = net()
     d = decompose(model, X, EDGES, groups=singles(), probes=[layer])
     e = explain(model, X, EDGES, index=5, reading="strength", layer=layer)
-    close(e.node_scores, d.probes[layer].target[:, 5].abs().sum(-1))
+    assert_close(e.node_scores, d.probes[layer].target[:, 5].abs().sum(-1))
 
 
 def test_the_strength_of_a_model_that_ends_with_a_convolution():
     model = ready(Directed())
     e = explain(model, X, EDGES, index=5, reading="strength")
     d = decompose(model, X, EDGES, groups=singles(), probes=["second"])
-    close(e.node_scores, d.probes["second"].target[:, 5].abs().sum(-1))
+    assert_close(e.node_scores, d.probes["second"].target[:, 5].abs().sum(-1))
 
 
 @pytest.mark.parametrize("reading", ["contribution", "probability", "strength"])
@@ -373,8 +369,8 @@ def test_edges_as_pairs_and_as_means(reading):
         if u not in inside or v not in inside:
             assert pair.edge_scores[number] == mean.edge_scores[number] == 0
             continue
-        close(mean.edge_scores[number], (mean.node_scores[u] + mean.node_scores[v]) / 2)
-        close(pair.edge_scores[number], expected[number])
+        assert_close(mean.edge_scores[number], (mean.node_scores[u] + mean.node_scores[v]) / 2)
+        assert_close(pair.edge_scores[number], expected[number])
     half = EDGES.shape[1] // 2
     assert torch.equal(pair.edge_scores[:half], pair.edge_scores[half:])  # both directions alike
 
@@ -384,8 +380,8 @@ def test_edges_of_a_graph_with_loops_and_doubles():
     edge_index = torch.cat([EDGES, torch.tensor([[3, 0, 0], [3, 1, 1]])], 1)
     e = explain(model, X, edge_index, edges="pair")
     d = decompose(model, X, edge_index, groups=[[3], [0, 1]])
-    close(e.edge_scores[-3], d.target[0, 0, e.target])
-    close(e.edge_scores[-1], d.target[1, 0, e.target])
+    assert_close(e.edge_scores[-3], d.target[0, 0, e.target])
+    assert_close(e.edge_scores[-1], d.target[1, 0, e.target])
     assert e.edge_scores[-1] == e.edge_scores[-2]
 
 
@@ -394,7 +390,7 @@ def test_renumbered_nodes_get_renumbered_scores():
     place = torch.empty_like(order)
     place[order] = torch.arange(12)
     e, moved = explain(model, X, EDGES, index=5), explain(model, X[order], place[EDGES], index=int(place[5]))
-    close(moved.node_scores, e.node_scores[order])
+    assert_close(moved.node_scores, e.node_scores[order])
 
 
 @pytest.fixture

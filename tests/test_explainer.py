@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from helpers import EDGES, PAIR_BATCH, PAIR_EDGES, features, net, singles
+from helpers import EDGES, PAIR_BATCH, PAIR_EDGES, assert_close, features, net, singles
 from torch import nn
 from torch_geometric.explain import Explainer, Explanation
 from torch_geometric.explain.metric import (
@@ -45,17 +45,13 @@ def explainer(
     )
 
 
-def close(got, expected, atol=1e-12):
-    torch.testing.assert_close(got, expected, rtol=0, atol=atol)
-
-
 @pytest.mark.parametrize("index", [5, torch.tensor(5), torch.tensor([5])])
 def test_node_scores_are_those_of_explain(index):
     model = net("gat")
     e = explainer(model)(X, EDGES, index=index)
     expected = explain(model, X, EDGES, index=5)
     assert isinstance(e, Explanation)
-    close(e.node_mask, expected.node_scores.unsqueeze(-1))
+    assert_close(e.node_mask, expected.node_scores.unsqueeze(-1))
     assert "edge_mask" not in e
 
 
@@ -64,8 +60,8 @@ def test_signed_scores_stay_signed():
     worst = model(X, EDGES).argmin(-1)
     e = explainer(model, kind="phenomenon", edge="object")(X, EDGES, target=worst, index=5)
     expected = explain(model, X, EDGES, index=5, target=int(worst[5]), edges="pair")
-    close(e.node_mask.squeeze(-1), expected.node_scores)
-    close(e.edge_mask, expected.edge_scores)
+    assert_close(e.node_mask.squeeze(-1), expected.node_scores)
+    assert_close(e.edge_mask, expected.edge_scores)
     assert e.node_mask.min() < 0
     assert e.edge_mask.min() < 0
 
@@ -75,18 +71,20 @@ def test_several_rows_are_explained_together(index):
     model = net()
     e = explainer(model)(X, EDGES, index=index)
     rows = range(12) if index is None else index.tolist()
-    close(e.node_mask.squeeze(-1), sum(explain(model, X, EDGES, index=row).node_scores for row in rows))
+    assert_close(e.node_mask.squeeze(-1), sum(explain(model, X, EDGES, index=row).node_scores for row in rows))
 
 
 def test_a_phenomenon_is_explained_for_the_given_classes():
     model, labels = net(), torch.arange(12) % 3
     e = explainer(model, kind="phenomenon")(X, EDGES, target=labels, index=5)
-    close(e.node_mask.squeeze(-1), explain(model, X, EDGES, index=5, target=2).node_scores)
+    assert_close(e.node_mask.squeeze(-1), explain(model, X, EDGES, index=5, target=2).node_scores)
     e = explainer(model, kind="phenomenon")(X, EDGES, target=labels, index=torch.tensor([4, 6]))
     expected = [explain(model, X, EDGES, index=row, target=row % 3).node_scores for row in (4, 6)]
-    close(e.node_mask.squeeze(-1), sum(expected))
+    assert_close(e.node_mask.squeeze(-1), sum(expected))
     e = explainer(model, kind="phenomenon")(X, EDGES, target=labels)
-    close(e.node_mask.squeeze(-1), sum(explain(model, X, EDGES, index=r, target=r % 3).node_scores for r in range(12)))
+    assert_close(
+        e.node_mask.squeeze(-1), sum(explain(model, X, EDGES, index=r, target=r % 3).node_scores for r in range(12))
+    )
 
 
 @pytest.mark.parametrize("kind", ["model", "phenomenon"])
@@ -99,7 +97,7 @@ def test_graphs(kind, batched):
     index = 1 if batched else None
     e = explainer(model, kind=kind, level="graph")(X, PAIR_EDGES, index=index, **given, **args)
     target = int(labels[index or 0]) if kind == "phenomenon" else None
-    close(e.node_mask.squeeze(-1), explain(model, X, PAIR_EDGES, index=index, target=target, **args).node_scores)
+    assert_close(e.node_mask.squeeze(-1), explain(model, X, PAIR_EDGES, index=index, target=target, **args).node_scores)
 
 
 def test_attributes_are_single_features():
@@ -109,7 +107,7 @@ def test_attributes_are_single_features():
     mask = torch.eye(48, dtype=torch.bool).reshape(48, 12, 4)
     target = int(model(x, EDGES)[5].argmax())
     expected = decompose(model, x, EDGES, groups=mask).target[:, 5, target].reshape(12, 4)
-    close(e.node_mask, expected)
+    assert_close(e.node_mask, expected)
     assert not e.node_mask[3].any()
 
 
@@ -120,7 +118,7 @@ def test_common_attributes_are_whole_columns():
     mask = torch.zeros(4, 12, 4, dtype=torch.bool)
     mask[torch.arange(4), :, torch.arange(4)] = True
     target = int(model(x, EDGES)[5].argmax())
-    close(e.node_mask, decompose(model, x, EDGES, groups=mask).target[:, 5, target].unsqueeze(0))
+    assert_close(e.node_mask, decompose(model, x, EDGES, groups=mask).target[:, 5, target].unsqueeze(0))
     assert e.node_mask.shape == (1, 4)
 
 
@@ -130,14 +128,14 @@ def test_edges(node, edges):
     model = net()
     e = explainer(model, DegreeExplainer(edges=edges), node=node, edge="object")(X, EDGES, index=5)
     expected = explain(model, X, EDGES, index=5, edges=edges)
-    close(e.edge_mask, expected.edge_scores)
+    assert_close(e.edge_mask, expected.edge_scores)
     shape = {"object": (12, 1), "attributes": (12, 4), "common_attributes": (1, 4)}.get(node)
     if node is None:
         assert "node_mask" not in e
     else:
         assert e.node_mask.shape == shape
     if node == "object":
-        close(e.node_mask.squeeze(-1), expected.node_scores)
+        assert_close(e.node_mask.squeeze(-1), expected.node_scores)
 
 
 @pytest.mark.parametrize("return_type", ["raw", "probs", "log_probs"])
@@ -149,7 +147,7 @@ def test_return_types(return_type, level):
     d = decompose(model, X, EDGES, groups=singles())
     expected = d.target[:, row, int(d.total[row].argmax())]
     nodes = explain(model, X, EDGES, index=row).nodes
-    close(e.node_mask.squeeze(-1)[nodes], expected[nodes])
+    assert_close(e.node_mask.squeeze(-1)[nodes], expected[nodes])
 
 
 @pytest.mark.parametrize("return_type", ["raw", "probs"])
@@ -166,7 +164,7 @@ def test_binary_models_have_one_output_for_two_classes(return_type, shape):
     for row in (int(raw.argmax()), int(raw.argmin())):
         assert raw.max() > 0 > raw.min()
         plain = explain(model, X, EDGES, index=row).node_scores
-        close(asked(X, EDGES, index=row).node_mask.squeeze(-1), plain if raw[row] > 0 else -plain)
+        assert_close(asked(X, EDGES, index=row).node_mask.squeeze(-1), plain if raw[row] > 0 else -plain)
 
 
 def test_binary_rows_of_both_classes_add_up_with_their_signs():
@@ -175,28 +173,32 @@ def test_binary_rows_of_both_classes_add_up_with_their_signs():
     rows = torch.tensor([int(raw.argmax()), int(raw.argmin())])
     e = explainer(model, mode="binary_classification")(X, EDGES, index=rows)
     up, down = (explain(model, X, EDGES, index=int(row)).node_scores for row in rows)
-    close(e.node_mask.squeeze(-1), up - down)
+    assert_close(e.node_mask.squeeze(-1), up - down)
 
 
 def test_regression():
     model = net(classes=1)
     e = explainer(model, mode="regression")(X, EDGES, index=5)
-    close(e.node_mask.squeeze(-1), explain(model, X, EDGES, index=5).node_scores)
+    assert_close(e.node_mask.squeeze(-1), explain(model, X, EDGES, index=5).node_scores)
     wide = net(classes=2)
     e = explainer(wide, mode="regression")(X, EDGES, index=5)
-    close(e.node_mask.squeeze(-1), sum(explain(wide, X, EDGES, index=5, target=t).node_scores for t in (0, 1)))
+    assert_close(e.node_mask.squeeze(-1), sum(explain(wide, X, EDGES, index=5, target=t).node_scores for t in (0, 1)))
     targets = torch.zeros(12, 1, dtype=torch.float64)
     e = explainer(model, kind="phenomenon", mode="regression")(X, EDGES, target=targets, index=5)
-    close(e.node_mask.squeeze(-1), explain(model, X, EDGES, index=5).node_scores)
+    assert_close(e.node_mask.squeeze(-1), explain(model, X, EDGES, index=5).node_scores)
 
 
 @pytest.mark.parametrize("reading", ["probability", "strength"])
 def test_readings_and_options(reading):
     model, options = net(), Options(bias="background")
     e = explainer(model, DegreeExplainer(reading=reading, options=options, memory="10MB"))(X, EDGES, index=5)
-    close(e.node_mask.squeeze(-1), explain(model, X, EDGES, index=5, reading=reading, options=options).node_scores)
+    assert_close(
+        e.node_mask.squeeze(-1), explain(model, X, EDGES, index=5, reading=reading, options=options).node_scores
+    )
     e = explainer(model, DegreeExplainer(reading="strength", layer="convs.0"))(X, EDGES, index=5)
-    close(e.node_mask.squeeze(-1), explain(model, X, EDGES, index=5, reading="strength", layer="convs.0").node_scores)
+    assert_close(
+        e.node_mask.squeeze(-1), explain(model, X, EDGES, index=5, reading="strength", layer="convs.0").node_scores
+    )
 
 
 def test_bad_choices_of_the_explainer():

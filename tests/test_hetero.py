@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from helpers import features, ready
+from helpers import assert_close, features, ready
 from torch import nn
 from torch_geometric.data import HeteroData
 from torch_geometric.explain import Explainer
@@ -24,10 +24,6 @@ from xdegree import DegreeExplainer, HeteroExplanation, MissingRuleError, check,
 pytestmark = pytest.mark.filterwarnings("ignore:There exist node types")
 WRITES, WRITTEN, CITES = ("author", "writes", "paper"), ("paper", "written_by", "author"), ("paper", "cites", "paper")
 SIZES = {"paper": 6, "author": 4}
-
-
-def close(got, expected, atol=1e-12):
-    torch.testing.assert_close(got, expected, rtol=0, atol=atol)
 
 
 def graph() -> HeteroData:
@@ -117,8 +113,8 @@ def test_nodes_of_all_types(name):
     assert not d.target[len(SINGLES)].any()
     e = explain(model, X, EDGES, index=1, edges="pair")
     assert isinstance(e, HeteroExplanation)
-    close(e.node_scores["paper"], d.target[:6, 1, e.target])
-    close(e.node_scores["author"], d.target[6:10, 1, e.target])
+    assert_close(e.node_scores["paper"], d.target[:6, 1, e.target])
+    assert_close(e.node_scores["author"], d.target[6:10, 1, e.target])
     assert torch.equal(e.prediction, model(X, EDGES)[1])
     assert (e.index, e.target) == (1, int(e.prediction.argmax()))
     for kind in KINDS:
@@ -126,7 +122,7 @@ def test_nodes_of_all_types(name):
             {kind[0]: [u], kind[2]: [v]} if kind[0] != kind[2] else {kind[0]: sorted({u, v})}
             for u, v in EDGES[kind].t().tolist()
         ]
-        close(e.edge_scores[kind], decompose(model, X, EDGES, groups=groups).target[:, 1, e.target])
+        assert_close(e.edge_scores[kind], decompose(model, X, EDGES, groups=groups).target[:, 1, e.target])
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -135,11 +131,11 @@ def test_masks_by_type_equal_groups_by_type(name):
     masks = {"paper": torch.rand(3, 6) < 0.5, "author": torch.rand(3, 4) < 0.5}
     groups = [{kind: mask[k].nonzero().flatten().tolist() for kind, mask in masks.items()} for k in range(3)]
     d = decompose(model, X, EDGES, groups=masks)
-    close(d.target, decompose(model, X, EDGES, groups=groups).target)
+    assert_close(d.target, decompose(model, X, EDGES, groups=groups).target)
     only = decompose(model, X, EDGES, groups={"author": masks["author"]})
-    close(only.target, decompose(model, X, EDGES, groups=[{"author": g["author"]} for g in groups]).target)
+    assert_close(only.target, decompose(model, X, EDGES, groups=[{"author": g["author"]} for g in groups]).target)
     whole = decompose(model, X, EDGES, groups={"author": torch.ones(1, 4, 4, dtype=torch.float64)})
-    close(whole.target, decompose(model, X, EDGES, groups=[{"author": range(4)}]).target)
+    assert_close(whole.target, decompose(model, X, EDGES, groups=[{"author": range(4)}]).target)
 
 
 def test_to_hetero_and_a_part_of_the_output():
@@ -150,7 +146,7 @@ def test_to_hetero_and_a_part_of_the_output():
         assert torch.equal(d.total[kind], own[kind])
         e = explain(model, X, EDGES, index=2, output=kind)
         both = torch.cat([e.node_scores["paper"], e.node_scores["author"]])
-        close(both, d.target[kind][:, 2, e.target])
+        assert_close(both, d.target[kind][:, 2, e.target])
     with pytest.raises(TypeError, match=r"with the parts \['paper', 'author'\].*output="):
         explain(model, X, EDGES, index=2)
     with pytest.raises(ValueError, match=r"output='venue' is no part .*\['paper', 'author'\]"):
@@ -161,7 +157,7 @@ def test_bases():
     model = ready(WithBases())
     d = decompose(model, X, EDGES, groups=SINGLES)
     e = explain(model, X, EDGES, index=3)
-    close(torch.cat([e.node_scores["paper"], e.node_scores["author"]]), d.target[:, 3, e.target])
+    assert_close(torch.cat([e.node_scores["paper"], e.node_scores["author"]]), d.target[:, 3, e.target])
 
 
 def test_hetero_data_in_place_of_dicts():
@@ -170,13 +166,13 @@ def test_hetero_data_in_place_of_dicts():
     expected = explain(model, X, EDGES, index=1)
     named = explain(model, x_dict=X, edge_index_dict=EDGES, index=1)
     for kind in SIZES:
-        close(e.node_scores[kind], expected.node_scores[kind])
-        close(named.node_scores[kind], expected.node_scores[kind])
+        assert_close(e.node_scores[kind], expected.node_scores[kind])
+        assert_close(named.node_scores[kind], expected.node_scores[kind])
     typed = ready(to_hetero(Homogeneous(), DATA.metadata()))  # takes x and edge_index
     e = explain(typed, DATA, index=1, output="author")
-    close(e.node_scores["paper"], explain(typed, X, EDGES, index=1, output="author").node_scores["paper"])
+    assert_close(e.node_scores["paper"], explain(typed, X, EDGES, index=1, output="author").node_scores["paper"])
     d = decompose(model, DATA, groups=[{"paper": [0]}])
-    close(d.target, decompose(model, X, EDGES, groups=[{"paper": [0]}]).target)
+    assert_close(d.target, decompose(model, X, EDGES, groups=[{"paper": [0]}]).target)
     assert check(model, DATA).ok
 
 
@@ -185,7 +181,7 @@ def test_several_rows():
     for e in explain(model, X, EDGES, index=[0, 3]):
         one = explain(model, X, EDGES, index=e.index)
         for kind in SIZES:
-            close(e.node_scores[kind], one.node_scores[kind])
+            assert_close(e.node_scores[kind], one.node_scores[kind])
     assert [e.index for e in explain(model, X, EDGES, index="all")] == list(range(6))
 
 
@@ -203,7 +199,7 @@ def test_a_row_per_node_without_classes():
         return model(x_dict, edge_index_dict)[:, 0]
 
     e = explain(squeezed, X, EDGES, index=4)
-    close(e.node_scores["paper"], explain(model, X, EDGES, index=4, target=0).node_scores["paper"])
+    assert_close(e.node_scores["paper"], explain(model, X, EDGES, index=4, target=0).node_scores["paper"])
 
 
 @pytest.mark.parametrize("name", [*MODELS, "to_hetero"])
@@ -221,7 +217,7 @@ def test_messages_by_type_of_edge(name):
     assert not target[len(EVERY_EDGE) - 1, [0, 1, 2, 3]].any()
     masks = {CITES: torch.ones(1, 4, dtype=torch.bool)}
     by_mask = decompose(model, X, EDGES, groups=masks, of="edge").target
-    close(by_mask["paper"] if name == "to_hetero" else by_mask, target[-1:])
+    assert_close(by_mask["paper"] if name == "to_hetero" else by_mask, target[-1:])
 
 
 def test_messages_of_a_sum_without_bias_add_up():
@@ -230,7 +226,7 @@ def test_messages_of_a_sum_without_bias_add_up():
     )
     d = decompose(model, X, EDGES, groups=EVERY_EDGE, of="edge")
     for kind in SIZES:
-        close(d.target[kind].sum(0), d.total[kind])
+        assert_close(d.target[kind].sum(0), d.total[kind])
 
 
 def test_equal_edges_of_two_types_are_told_apart_by_the_name_of_the_layer():
@@ -240,11 +236,11 @@ def test_equal_edges_of_two_types_are_told_apart_by_the_name_of_the_layer():
         HeteroConv({k: SAGEConv((4, 4), 3, aggr="sum", bias=False, root_weight=False) for k in same}, aggr="sum")
     )
     d = decompose(model, x, same, groups=[{kind: range(7)} for kind in same], of="edge")
-    close(d.target["b"].sum(0), d.total["b"])
+    assert_close(d.target["b"].sum(0), d.total["b"])
     for number, kind in enumerate(same):
         key = "<" + "___".join(kind) + ">"
         layer = dict(model.convs.named_children())[key]
-        close(d.target["b"][number], layer((x["a"], x["b"]), same[kind]).detach())
+        assert_close(d.target["b"][number], layer((x["a"], x["b"]), same[kind]).detach())
 
 
 def test_a_loop_on_a_type_is_not_an_edge_of_another():
@@ -262,14 +258,14 @@ def test_edges_and_features_in_explain(of):
     e = explain(model, X, EDGES, index=1, of=of)
     if of == "edge":
         d = decompose(model, X, EDGES, groups=EVERY_EDGE, of="edge")
-        close(torch.cat([e.edge_scores[kind] for kind in KINDS]), d.target[:, 1, e.target])
+        assert_close(torch.cat([e.edge_scores[kind] for kind in KINDS]), d.target[:, 1, e.target])
         kind, number = e.top(1)[0][0]
         assert e.edge_scores[kind][number].item() == e.top(1)[0][1]
     else:
         for kind, x in X.items():
             masks = {kind: torch.eye(x.numel(), dtype=torch.bool).reshape(-1, *x.shape)}
             d = decompose(model, X, EDGES, groups=masks)
-            close(e.feature_scores[kind], d.target[:, 1, e.target].reshape(x.shape))
+            assert_close(e.feature_scores[kind], d.target[:, 1, e.target].reshape(x.shape))
     assert repr(e)
     assert len(e.to_dataframe()) > 0
 
@@ -329,12 +325,12 @@ def test_results_in_other_forms():
     assert list(frame["score"].abs()) == sorted(frame["score"].abs(), reverse=True)
     pyg = e.to_pyg()
     for kind in SIZES:
-        close(pyg[kind].node_mask.squeeze(-1), e.node_scores[kind])
-    close(pyg[CITES].edge_mask, e.edge_scores[CITES])
+        assert_close(pyg[kind].node_mask.squeeze(-1), e.node_scores[kind])
+    assert_close(pyg[CITES].edge_mask, e.edge_scores[CITES])
     (kind, node), score = e.top(1)[0]
     assert f"{kind} {node}: {score:+.4g}" in repr(e)
     u, v = EDGES[WRITES][:, 0].tolist()
-    close(e.edge_scores[WRITES][0], (e.node_scores["author"][u] + e.node_scores["paper"][v]) / 2)
+    assert_close(e.edge_scores[WRITES][0], (e.node_scores["author"][u] + e.node_scores["paper"][v]) / 2)
 
 
 # --- relations as numbers on one type of nodes
@@ -358,7 +354,7 @@ def test_relations(conv):
     model, x = ready(Relational(conv)), features(8)
     e = explain(model, x, RING, RELATIONS, index=4)
     d = decompose(model, x, RING, RELATIONS, groups=[[n] for n in range(8)])
-    close(e.node_scores, d.target[:, 4, e.target])
+    assert_close(e.node_scores, d.target[:, 4, e.target])
     assert {2, 3, 4} <= set(e.nodes.tolist())
     assert set(e.node_scores.nonzero().flatten().tolist()) <= {2, 3, 4}
     e = explain(model, x, RING, RELATIONS, index=4, of="edge")
@@ -388,13 +384,13 @@ def test_pygs_explainer(name):
     found = explainer(model)(X, EDGES, index=1)
     expected = explain(model, X, EDGES, index=1, edges="pair")
     for kind in SIZES:
-        close(found[kind].node_mask.squeeze(-1), expected.node_scores[kind])
+        assert_close(found[kind].node_mask.squeeze(-1), expected.node_scores[kind])
     for kind in KINDS:
-        close(found[kind].edge_mask, expected.edge_scores[kind])
+        assert_close(found[kind].edge_mask, expected.edge_scores[kind])
     assert found.validate()
     phenomenon = explainer(model, kind="phenomenon")(X, EDGES, target=torch.full((6,), 2), index=1)
     other = explain(model, X, EDGES, index=1, target=2)
-    close(phenomenon["paper"].node_mask.squeeze(-1), other.node_scores["paper"])
+    assert_close(phenomenon["paper"].node_mask.squeeze(-1), other.node_scores["paper"])
 
 
 def test_what_pyg_does_with_the_result():
@@ -413,4 +409,4 @@ def test_features_in_pygs_explainer(node):
         assert found[kind].node_mask.shape == (x.shape if node == "attributes" else (1, 4))
     if node == "attributes":
         expected = explain(model, X, EDGES, index=1, of="feature")
-        close(found["paper"].node_mask, expected.feature_scores["paper"])
+        assert_close(found["paper"].node_mask, expected.feature_scores["paper"])

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from helpers import EDGES, features, net, ready, singles
+from helpers import EDGES, assert_close, features, net, ready, singles
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
@@ -15,10 +15,6 @@ from xdegree.portions import LostPortionsError
 
 X = features()
 LINKS = torch.tensor([[0, 3, 5, 11], [1, 4, 9, 11]])
-
-
-def close(got, expected, atol=1e-12):
-    torch.testing.assert_close(got, expected, rtol=0, atol=atol)
 
 
 def reach(edge_index, seeds, hops) -> set[int]:
@@ -85,9 +81,9 @@ def test_a_link_equals_the_decomposition_of_the_whole_graph(decoder, positional,
     model = ready(LinkPredictor(decoder))
     args, kwargs = ((LINKS,), {}) if positional else ((), {"edge_label_index": LINKS})
     e = explain(model, X, EDGES, *args, index=row, **kwargs)
-    close(e.node_scores, directly(model, row, e.target, EDGES, LINKS))
+    assert_close(e.node_scores, directly(model, row, e.target, EDGES, LINKS))
     assert (e.index, e.target) == (row, int(e.prediction.argmax()))
-    close(e.prediction, model(X, EDGES, LINKS).reshape(4, -1)[row].detach(), atol=0)
+    assert_close(e.prediction, model(X, EDGES, LINKS).reshape(4, -1)[row].detach(), atol=0)
     assert set(e.nodes.tolist()) == reach(EDGES, LINKS[:, row].tolist(), 2)
     assert e.node_scores.any()
 
@@ -101,20 +97,20 @@ def test_several_links_at_once():
         assert [e.index for e in found] == [0, 1, 2, 3]
         for e in found:
             one = explain(model, X, EDGES, LINKS, index=e.index)
-            close(e.node_scores, one.node_scores)
+            assert_close(e.node_scores, one.node_scores)
             assert torch.equal(e.nodes, one.nodes)
 
 
 def test_one_link_needs_no_index():
     model = ready(LinkPredictor())
     e = explain(model, X, EDGES, LINKS[:, 2:3])
-    close(e.node_scores, explain(model, X, EDGES, LINKS, index=2).node_scores)
+    assert_close(e.node_scores, explain(model, X, EDGES, LINKS, index=2).node_scores)
 
 
 def test_links_in_data():
     model = ready(LinkPredictor())
     data = Data(x=X, edge_index=EDGES, edge_label_index=LINKS)
-    close(explain(model, data, index=1).node_scores, explain(model, X, EDGES, LINKS, index=1).node_scores)
+    assert_close(explain(model, data, index=1).node_scores, explain(model, X, EDGES, LINKS, index=1).node_scores)
 
 
 @pytest.mark.parametrize("count", [12, EDGES.shape[1]])
@@ -122,10 +118,10 @@ def test_as_many_links_as_nodes_or_edges(count):
     model = ready(LinkPredictor())
     links = torch.stack([torch.arange(count) % 12, torch.arange(count) * 5 % 12])
     e = explain(model, X, EDGES, links, index=7)
-    close(e.node_scores, directly(model, 7, 0, EDGES, links))
+    assert_close(e.node_scores, directly(model, 7, 0, EDGES, links))
     e = explain(model, X, EDGES, links, index=7, of="edge")
     d = decompose(model, X, EDGES, links, groups=[[i] for i in range(EDGES.shape[1])], of="edge")
-    close(e.edge_scores, d.target[:, 7])
+    assert_close(e.edge_scores, d.target[:, 7])
 
 
 @pytest.mark.parametrize("decoder", ["dot", "mlp"])
@@ -133,11 +129,11 @@ def test_edges_features_and_readings_of_a_link(decoder):
     model = ready(LinkPredictor(decoder, SAGEConv))
     e = explain(model, X, EDGES, LINKS, index=1, of="edge")
     d = decompose(model, X, EDGES, LINKS, groups=[[i] for i in range(EDGES.shape[1])], of="edge")
-    close(e.edge_scores, d.target.reshape(EDGES.shape[1], 4, -1)[:, 1, e.target])
+    assert_close(e.edge_scores, d.target.reshape(EDGES.shape[1], 4, -1)[:, 1, e.target])
     e = explain(model, X, EDGES, LINKS, index=1, of="feature")
     mask = torch.eye(48, dtype=torch.bool).reshape(48, 12, 4)
     d = decompose(model, X, EDGES, LINKS, groups=mask)
-    close(e.feature_scores, d.target.reshape(48, 4, -1)[:, 1, e.target].reshape(12, 4))
+    assert_close(e.feature_scores, d.target.reshape(48, 4, -1)[:, 1, e.target].reshape(12, 4))
     pair = explain(model, X, EDGES, LINKS, index=1, edges="pair")
     assert pair.edge_scores.any()
     strong = explain(model, X, EDGES, LINKS, index=1, reading="strength")
@@ -154,7 +150,7 @@ def test_links_by_another_name_and_a_given_level(name):
 
     asked = renamed if name == "pairs" else model
     e = explain(asked, X, EDGES, LINKS, index=1, level="edge")
-    close(e.node_scores, directly(model, 1, 0, EDGES, LINKS))
+    assert_close(e.node_scores, directly(model, 1, 0, EDGES, LINKS))
 
 
 def test_a_decoder_of_its_own():
@@ -167,7 +163,7 @@ def test_a_decoder_of_its_own():
     e = explain(predict, X, EDGES, LINKS, index=1)
     assert 0 < e.prediction[0] < 1
     d = decompose(predict, X, EDGES, LINKS, groups=singles())
-    close(e.node_scores, d.target[:, 1])
+    assert_close(e.node_scores, d.target[:, 1])
 
 
 class Dropping(LinkPredictor):
@@ -234,11 +230,11 @@ def test_odd_links(decoder, drawn):
     x, edge_index, links, row, seed = drawn
     model = ready(LinkPredictor(decoder, SAGEConv), seed)
     e = explain(model, x, edge_index, links, index=row)
-    close(e.node_scores, directly(model, row, e.target, edge_index, links, x=x))
+    assert_close(e.node_scores, directly(model, row, e.target, edge_index, links, x=x))
     inside = reach(edge_index, links[:, row].tolist(), 2)
     assert not e.node_scores[[node for node in range(len(x)) if node not in inside]].any()
     every = explain(model, x, edge_index, links, index="all")
-    close(every[row].node_scores, e.node_scores)
+    assert_close(every[row].node_scores, e.node_scores)
     assert set(every[row].nodes.tolist()) == set(e.nodes.tolist())
 
 
@@ -254,8 +250,8 @@ def test_links_in_pygs_explainer():
     )
     e = asked(X, EDGES, edge_label_index=LINKS, index=1)
     expected = explain(model, X, EDGES, LINKS, index=1, edges="pair")
-    close(e.node_mask.squeeze(-1), expected.node_scores)
-    close(e.edge_mask, expected.edge_scores)
+    assert_close(e.node_mask.squeeze(-1), expected.node_scores)
+    assert_close(e.edge_mask, expected.edge_scores)
 
 
 # --- several rows, one explanation each
@@ -271,13 +267,13 @@ def test_several_rows_equal_one_by_one(kind, index):
     assert [e.index for e in found] == list(rows)
     for e in found:
         one = explain(model, X, EDGES, index=e.index, edges="pair")
-        close(e.node_scores, one.node_scores)
+        assert_close(e.node_scores, one.node_scores)
         assert torch.equal(e.nodes, one.nodes)
         assert torch.equal(e.prediction, one.prediction)
         assert e.target == one.target
-        close(e.class_scores, one.class_scores)
+        assert_close(e.class_scores, one.class_scores)
         inside = torch.isin(EDGES, e.nodes).all(0)
-        close(e.edge_scores[inside], one.edge_scores[inside])
+        assert_close(e.edge_scores[inside], one.edge_scores[inside])
 
 
 @pytest.mark.parametrize("of", ["edge", "feature"])
@@ -286,7 +282,7 @@ def test_several_rows_of_edges_and_features(of, reading):
     model = net("gcn")
     for e in explain(model, X, EDGES, index=[2, 9], of=of, reading=reading):
         one = explain(model, X, EDGES, index=e.index, of=of, reading=reading)
-        close(e.scores, one.scores)
+        assert_close(e.scores, one.scores)
         assert torch.equal(e.nodes, one.nodes)
 
 
@@ -332,10 +328,10 @@ def test_all_classes_at_once(reading):
     assert e.class_scores.shape == (12, 3)
     for target in range(3):
         one = explain(model, X, EDGES, index=5, target=target, reading=reading)
-        close(e.class_scores[:, target], one.node_scores)
-    close(e.class_scores[:, e.target], e.node_scores, atol=0)
+        assert_close(e.class_scores[:, target], one.node_scores)
+    assert_close(e.class_scores[:, e.target], e.node_scores, atol=0)
     if reading == "contribution":
-        close(e.class_scores, decompose(model, X, EDGES, groups=singles()).target[:, 5])
+        assert_close(e.class_scores, decompose(model, X, EDGES, groups=singles()).target[:, 5])
 
 
 def test_the_strength_reading_has_no_classes():
@@ -349,23 +345,23 @@ def test_regression_with_one_output(level, shape):
     model = inner if shape == "[N, 1]" else lambda x, edge_index: inner(x, edge_index).squeeze(-1)
     row = 5 if level == "node" else 0
     e = explain(model, X, EDGES, index=row)
-    close(e.node_scores, decompose(inner, X, EDGES, groups=singles()).target[:, row, 0])
+    assert_close(e.node_scores, decompose(inner, X, EDGES, groups=singles()).target[:, row, 0])
     assert e.target == 0
-    close(e.prediction, inner(X, EDGES)[row].detach())
+    assert_close(e.prediction, inner(X, EDGES)[row].detach())
 
 
 def test_regression_with_several_outputs():
     model = net(classes=4)
     full = decompose(model, X, EDGES, groups=singles()).target[:, 5]
     for target in range(4):
-        close(explain(model, X, EDGES, index=5, target=target).node_scores, full[:, target])
+        assert_close(explain(model, X, EDGES, index=5, target=target).node_scores, full[:, target])
 
 
 def test_binary_and_many_labels():
     inner = net(classes=3)
     labels = explain(lambda x, e: inner(x, e).sigmoid(), X, EDGES, index=5, target=1)
     d = decompose(lambda x, e: inner(x, e).sigmoid(), X, EDGES, groups=singles())
-    close(labels.node_scores, d.target[:, 5, 1])
+    assert_close(labels.node_scores, d.target[:, 5, 1])
     assert 0 < labels.prediction[1] < 1
     binary = net(classes=1)
     e = explain(binary, X, EDGES, index=5, reading="probability")

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from helpers import EDGES, PAIR_BATCH, PAIR_EDGES, both_ways, features, net, ready
+from helpers import EDGES, PAIR_BATCH, PAIR_EDGES, assert_close, both_ways, features, net, ready
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
@@ -30,10 +30,6 @@ LOOP = torch.tensor([[4], [4]])
 PATH = torch.tensor([list(range(11)), list(range(1, 12))])
 
 
-def close(got, expected, atol=1e-12):
-    torch.testing.assert_close(got, expected, rtol=0, atol=atol)
-
-
 def each(count: int) -> list[list[int]]:
     return [[number] for number in range(count)]
 
@@ -57,11 +53,11 @@ def test_messages_of_a_sum_add_up_to_the_output(edge_index):
     model = ready(SAGEConv(4, 3, aggr="sum", bias=False, root_weight=False))
     d = decompose(model, X, edge_index, groups=each(edge_index.shape[1]), of="edge")
     assert torch.equal(d.total, model(X, edge_index))
-    close(d.target.sum(0), d.total)
+    assert_close(d.target.sum(0), d.total)
     for number, (u, v) in enumerate(edge_index.t().tolist()):
         expected = torch.zeros(12, 3, dtype=torch.float64)
         expected[v] = model.lin_l(X[u])
-        close(d.target[number], expected)
+        assert_close(d.target[number], expected)
 
 
 def gcn_twin(model: Two, x, edge_index, group: set[int]):
@@ -100,7 +96,7 @@ def test_messages_through_all_layers_equal_the_slow_twin(edge_index):
     d = decompose(model, X, edge_index, groups=groups, of="edge")
     assert torch.equal(d.total, model(X, edge_index))
     for number, group in enumerate(groups):
-        close(d.target[number], gcn_twin(model, X, edge_index, set(group)))
+        assert_close(d.target[number], gcn_twin(model, X, edge_index, set(group)))
     assert not d.target[2].any()
 
 
@@ -128,12 +124,12 @@ def test_the_laws_hold_for_messages(name):
     assert d.target.isfinite().all()
     assert not d.target[2].any()
     for number, group in enumerate(groups):
-        close(decompose(model, X, EDGES, *more, groups=[group], of="edge").target[0], d.target[number])
+        assert_close(decompose(model, X, EDGES, *more, groups=[group], of="edge").target[0], d.target[number])
     order = torch.randperm(E, generator=torch.Generator().manual_seed(0))  # other numbers for the same edges
     moved = decompose(
         model, X, EDGES[:, order], *[m[order] for m in more], groups=[(order == 7).nonzero().flatten()], of="edge"
     )
-    close(moved.target, decompose(model, X, EDGES, *more, groups=[[7]], of="edge").target)
+    assert_close(moved.target, decompose(model, X, EDGES, *more, groups=[[7]], of="edge").target)
     ends = EDGES if "source" in name else EDGES.flip(0)
     heard = ends[0, 0]  # the first edge tells its end, which tells its neighbours
     near = {int(heard), *(int(a) for a, b in ends.t().tolist() if b == heard)}
@@ -146,7 +142,7 @@ def test_all_messages_of_a_model_without_root_weight_are_everything():
     model = ready(Two(lambda i, o: SAGEConv(i, o, root_weight=False, bias=False)))
     ring = torch.tensor([list(range(12)), [*range(1, 12), 0]])
     d = decompose(model, X, ring, groups=[range(12)], of="edge")
-    close(d.target[0], d.total)
+    assert_close(d.target[0], d.total)
 
 
 @pytest.mark.parametrize("conv", [GCNConv, GATConv], ids=["gcn", "gat"])
@@ -160,15 +156,15 @@ def test_added_self_loops_are_nobodys_edges(conv):
     if isinstance(model, GCNConv):
         linear = (0.5**0.5) * x[0] @ model.lin.weight.t()
         rest = 0.5 * x[1] @ model.lin.weight.t()
-        close(d.target[0, 1], linear + model.bias * linear.abs() / (linear.abs() + rest.abs()))
+        assert_close(d.target[0, 1], linear + model.bias * linear.abs() / (linear.abs() + rest.abs()))
 
 
 def test_an_own_self_loop_takes_the_place_of_the_added_one():
     model = ready(GCNConv(4, 3, bias=False))
     edge_index = torch.tensor([[0, 1], [1, 1]])
     d = decompose(model, features(3), edge_index, groups=[[0], [1], [0, 1]], of="edge")
-    close(d.target[2, 1], d.total[1])
-    close(d.target[0] + d.target[1], d.target[2])
+    assert_close(d.target[2, 1], d.total[1])
+    assert_close(d.target[0] + d.target[1], d.target[2])
 
 
 def test_parallel_edges_are_told_apart():
@@ -179,7 +175,7 @@ def test_parallel_edges_are_told_apart():
     d = decompose(model, X, edge_index, weight, groups=[[0], [E]], of="edge")
     first = ready(GCNConv(4, 3, normalize=False, bias=False))
     one = decompose(first, X, edge_index, weight, groups=[[0], [E]], of="edge").target
-    close(one[1], 3 * one[0])
+    assert_close(one[1], 3 * one[0])
     assert not torch.equal(d.target[0], d.target[1])
 
 
@@ -201,10 +197,10 @@ def test_edges_of_some_types_only_are_followed():
     d = decompose(
         model, X, EDGES, RELATIONS, groups=[(RELATIONS == kind).nonzero().flatten() for kind in range(3)], of="edge"
     )
-    close(d.target.sum(0), d.total)
+    assert_close(d.target.sum(0), d.total)
     for kind in range(3):
         kept = RELATIONS == kind
-        close(d.target[kind], model(X, EDGES[:, kept], RELATIONS[kept]))
+        assert_close(d.target[kind], model(X, EDGES[:, kept], RELATIONS[kept]))
 
 
 def test_several_rounds_of_one_layer():
@@ -219,7 +215,7 @@ def test_explain_edges_equals_the_whole_graph():
     for index in (0, 5, 11):
         e = explain(model, X, EDGES, index=index, of="edge")
         d = decompose(model, X, EDGES, groups=each(E), of="edge")
-        close(e.edge_scores, d.target[:, index, e.target])
+        assert_close(e.edge_scores, d.target[:, index, e.target])
         assert e.scores is e.edge_scores
         assert (e.of, e.node_scores, e.edge_scores.shape) == ("edge", None, (E,))
         (u, v), score = e.top(1)[0]
@@ -232,17 +228,17 @@ def test_explain_edges_of_graphs_and_by_other_readings():
     count = PAIR_EDGES.shape[1]
     d = decompose(model, X, PAIR_EDGES, PAIR_BATCH, groups=each(count), of="edge", probes=["lin2:input"])
     first, second = explain(model, X, PAIR_EDGES, PAIR_BATCH, index="all", of="edge")
-    close(first.edge_scores, d.target[:, 0, first.target])
-    close(second.edge_scores, d.target[:, 1, second.target])
+    assert_close(first.edge_scores, d.target[:, 0, first.target])
+    assert_close(second.edge_scores, d.target[:, 1, second.target])
     strong = explain(model, X, PAIR_EDGES, PAIR_BATCH, index=1, of="edge", reading="strength")
-    close(strong.edge_scores, d.probes["lin2:input"].target[:, 1].abs().sum(-1))
+    assert_close(strong.edge_scores, d.probes["lin2:input"].target[:, 1].abs().sum(-1))
 
 
 def test_options_reach_the_messages():
     model, options = net("gcn"), Options(bias="background")
     e = explain(model, X, EDGES, index=5, of="edge", options=options)
     d = decompose(model, X, EDGES, groups=each(E), of="edge", options=options)
-    close(e.edge_scores, d.target[:, 5, e.target])
+    assert_close(e.edge_scores, d.target[:, 5, e.target])
 
 
 @st.composite
@@ -269,7 +265,7 @@ def test_odd_graphs(kind, graph):
     d = decompose(model, x, edge_index, groups=[*each(count), []], of="edge")
     assert torch.equal(d.total, model(x, edge_index))
     assert not d.target[-1].any()
-    close(e.edge_scores, d.target[:-1, index, e.target])
+    assert_close(e.edge_scores, d.target[:-1, index, e.target])
     reached = {index}
     for _ in range(2):
         reached |= {u for u, v in edge_index.t().tolist() if v in reached}
@@ -337,7 +333,7 @@ def test_masks_of_edges():
     model, mask = net(), torch.rand(3, E, generator=torch.Generator().manual_seed(0)) < 0.3
     d = decompose(model, X, EDGES, groups=mask, of="edge")
     groups = [row.nonzero().flatten().tolist() for row in mask]
-    close(d.target, decompose(model, X, EDGES, groups=groups, of="edge").target)
+    assert_close(d.target, decompose(model, X, EDGES, groups=groups, of="edge").target)
     with pytest.raises(ValueError, match=rf"\[K, {E}\]"):
         decompose(model, X, EDGES, groups=mask[:, :12], of="edge")
 
@@ -381,7 +377,7 @@ def test_edge_attributes(name):
     assert torch.equal(d.total, model(X, EDGES, ATTR))
     for index in (0, 5):
         e = explain(model, X, EDGES, ATTR, index=index, of="edge_feature")
-        close(e.edge_feature_scores, d.target[:, index, e.target].reshape(E, 2))
+        assert_close(e.edge_feature_scores, d.target[:, index, e.target].reshape(E, 2))
         assert e.scores is e.edge_feature_scores
         assert e.scores.any()
     nothing = decompose(model, X, EDGES, ATTR, groups=[[]], of="edge_feature").target
@@ -391,24 +387,24 @@ def test_edge_attributes(name):
 def test_an_edge_network_without_bias_is_linear_in_the_edge_attributes():
     model = ready(NNConv(4, 3, nn.Linear(2, 12, bias=False), bias=False, root_weight=False))
     d = decompose(model, X, EDGES, ATTR, groups=each(E), of="edge_feature")
-    close(d.target.sum(0), d.total)
+    assert_close(d.target.sum(0), d.total)
     masked = torch.zeros_like(ATTR)
     masked[7] = ATTR[7]
-    close(d.target[7], model(X, EDGES, masked))
+    assert_close(d.target[7], model(X, EDGES, masked))
 
 
 def test_edge_weights():
     weight = torch.rand(E, generator=torch.Generator().manual_seed(0)).double() + 0.1
     plain = ready(GCNConv(4, 3, normalize=False, bias=False))
     d = decompose(plain, X, EDGES, weight, groups=each(E), of="edge_feature")
-    close(d.target.sum(0), d.total)
+    assert_close(d.target.sum(0), d.total)
     masked = torch.zeros_like(weight)
     masked[7] = weight[7]
-    close(d.target[7], plain(X, EDGES, masked))
+    assert_close(d.target[7], plain(X, EDGES, masked))
     model = ready(GCNConv(4, 3))  # normalised by degrees that are sums of the weights
     e = explain(model, X, EDGES, weight, index=5, of="edge_feature")
     d = decompose(model, X, EDGES, weight, groups=each(E), of="edge_feature")
-    close(e.edge_feature_scores, d.target[:, 5, e.target])
+    assert_close(e.edge_feature_scores, d.target[:, 5, e.target])
     assert e.edge_feature_scores.shape == (E,)
     assert e.edge_feature_scores.isfinite().all()
     assert isinstance(e.top(1)[0][0], int)
@@ -422,9 +418,9 @@ def test_edge_features_by_keyword_and_in_data():
 
     model = ready(Attributed(GATConv(4, 6, edge_dim=2)))
     expected = explain(model, X, EDGES, ATTR, index=5, of="edge_feature").edge_feature_scores
-    close(explain(model, X, EDGES, edge_attr=ATTR, index=5, of="edge_feature").edge_feature_scores, expected)
+    assert_close(explain(model, X, EDGES, edge_attr=ATTR, index=5, of="edge_feature").edge_feature_scores, expected)
     data = Data(x=X, edge_index=EDGES, edge_attr=ATTR)
-    close(explain(model, data, index=5, of="edge_feature").edge_feature_scores, expected)
+    assert_close(explain(model, data, index=5, of="edge_feature").edge_feature_scores, expected)
 
 
 def test_edge_features_that_cannot_be_split():
@@ -452,8 +448,8 @@ def test_features_equal_masks_of_single_entries(kind, index):
     e = explain(model, x, EDGES, index=index, of="feature")
     mask = torch.eye(48, dtype=torch.bool).reshape(48, 12, 4)
     d = decompose(model, x, EDGES, groups=mask, of="feature")
-    close(e.feature_scores, d.target[:, index, e.target].reshape(12, 4))
-    close(d.target, decompose(model, x, EDGES, groups=mask).target)
+    assert_close(e.feature_scores, d.target[:, index, e.target].reshape(12, 4))
+    assert_close(d.target, decompose(model, x, EDGES, groups=mask).target)
     assert not e.feature_scores[4].any()
     outside = [node for node in range(12) if node not in e.nodes.tolist()]
     assert not e.feature_scores[outside].any()
@@ -467,7 +463,7 @@ def test_features_of_a_linear_model_are_its_gradient_times_input():
     e = explain(model, X, EDGES, index=5, of="feature", target=1)
     x = X.clone().requires_grad_()
     model(x, EDGES)[5, 1].backward()
-    close(e.feature_scores, x.grad * X)
+    assert_close(e.feature_scores, x.grad * X)
 
 
 # --- behind an embedding
@@ -492,11 +488,11 @@ def test_a_start_behind_an_embedding(level):
     index = 5 if level == "node" else None
     e = explain(model, Z, EDGES, index=index, start="emb", edges="pair")
     expected = explain(model.inner, x, EDGES, index=index, edges="pair")
-    close(e.node_scores, expected.node_scores)
-    close(e.edge_scores, expected.edge_scores)
+    assert_close(e.node_scores, expected.node_scores)
+    assert_close(e.edge_scores, expected.edge_scores)
     groups = [[0], [3, 4], []]
     d = decompose(model, Z, EDGES, groups=groups, start="emb")
-    close(d.target, decompose(model.inner, x, EDGES, groups=groups).target)
+    assert_close(d.target, decompose(model.inner, x, EDGES, groups=groups).target)
     assert torch.equal(d.total, model(Z, EDGES))
 
 
@@ -506,17 +502,17 @@ def test_several_rows_and_other_readings_behind_an_embedding():
     for reading in ("probability", "strength"):
         for e in explain(model, Z, EDGES, index=[2, 9], start="emb", reading=reading):
             one = explain(model.inner, x, EDGES, index=e.index, reading=reading)
-            close(e.node_scores[one.nodes], one.node_scores[one.nodes])
+            assert_close(e.node_scores[one.nodes], one.node_scores[one.nodes])
 
 
 def test_single_features_behind_an_embedding():
     model = ready(Embedded(net("gcn")))
     x = model.emb(Z).detach()
     e = explain(model, Z, EDGES, index=5, start="emb", of="feature")
-    close(e.feature_scores, explain(model.inner, x, EDGES, index=5, of="feature").feature_scores)
+    assert_close(e.feature_scores, explain(model.inner, x, EDGES, index=5, of="feature").feature_scores)
     mask = torch.eye(48, dtype=torch.bool).reshape(48, 12, 4)
     d = decompose(model, Z, EDGES, groups=mask, start="emb", of="feature")
-    close(d.target, decompose(model.inner, x, EDGES, groups=mask).target)
+    assert_close(d.target, decompose(model.inner, x, EDGES, groups=mask).target)
 
 
 def test_numbers_in_a_column_and_a_model_of_another_precision():
@@ -528,7 +524,7 @@ def test_numbers_in_a_column_and_a_model_of_another_precision():
         model = ready(Column(net(dtype=dtype)), dtype=dtype)
         e = explain(model, Z.unsqueeze(1), EDGES, index=5, start="emb")
         assert e.node_scores.dtype == dtype
-        close(e.node_scores, explain(model.inner, model.emb(Z).detach(), EDGES, index=5).node_scores, atol=1e-6)
+        assert_close(e.node_scores, explain(model.inner, model.emb(Z).detach(), EDGES, index=5).node_scores, atol=1e-6)
 
 
 def test_the_default_precision_does_not_matter():
