@@ -1,10 +1,16 @@
-"""Folders that are not in the repository: tests marked `data` or `fixtures` skip, with the reason, without them."""
+"""What tests need beyond the repository: data folders and a browser. Tests skip, with the reason, without them."""
 
 import os
+import shutil
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 import torch
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
 
 # The graphs of tests are small: more threads gain nothing, and on a busy machine they lose much by waiting.
 torch.set_num_threads(1)
@@ -38,3 +44,35 @@ def fixtures_folder() -> Path:
     path = folder("fixtures")
     assert path is not None, "mark this test with `fixtures`"
     return path
+
+
+BROWSER = (
+    *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
+    *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
+)
+
+
+@pytest.fixture(scope="session")
+def browser() -> "Iterator[Browser]":
+    """A real headless Chromium: the one that $XDEGREE_CHROMIUM names, or the one on the path."""
+    api = pytest.importorskip("playwright.sync_api", reason="no Playwright: pip install playwright")
+    names = ("chromium", "chromium-browser", "google-chrome")
+    path = os.environ.get("XDEGREE_CHROMIUM") or next(filter(None, map(shutil.which, names)), None)
+    if path is None:
+        pytest.skip("no Chromium: apt install chromium, or name one in $XDEGREE_CHROMIUM")
+    with api.sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=path, args=list(BROWSER))
+        yield started
+        started.close()
+
+
+@pytest.fixture
+def page(browser: "Browser") -> "Iterator[Page]":
+    """A new window of laptop size; what the page logs as an error, or throws, fails the test."""
+    context = browser.new_context(viewport={"width": 1280, "height": 800}, accept_downloads=True)
+    opened, complaints = context.new_page(), []
+    opened.on("pageerror", lambda error: complaints.append(str(error)))
+    opened.on("console", lambda said: complaints.append(said.text) if said.type == "error" else None)
+    yield opened
+    context.close()
+    assert not complaints, complaints
