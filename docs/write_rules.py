@@ -57,6 +57,9 @@ principles of the paper decide everything that it does not spell out:
   probability. In attention that share is multiplied with an empty value and vanishes. Where the value carries no
   portions at all (when the features of edges are explained) it would stay, so it is taken off: nothing contributes
   0.
+- **Attention taken as given.** By the paper's rule a single node seldom has much of an attention weight, so most of
+  the value that is passed on counts as background. `Options(attention="whole")` takes the weights as they are, like
+  those of a GCN: a group contributes what its values carry, and all nodes together contribute everything.
 - **log_softmax** is no softmax but a telescoping sum like an activation, with −log C as its constant.
 - **A constant f(0) ≠ 0** of an activation, as ½ of a sigmoid, comes from neither portion: it is a bias.
 - **Proportional functions.** Where f(γ) alone might leave the domain of f or overflow (a logarithm, a root, an

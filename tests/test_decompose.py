@@ -9,11 +9,11 @@ import torch.nn.functional as F
 from helpers import CONVS, EDGES, PAIR_BATCH, PAIR_EDGES, assert_close, features, net, ready, singles
 from torch import nn
 from torch_geometric.data import Batch, Data
-from torch_geometric.nn import BatchNorm, GCNConv, global_max_pool
+from torch_geometric.nn import BatchNorm, GATConv, GATv2Conv, GCNConv, TransformerConv, global_max_pool
 from torch_geometric.utils import scatter
 
 from xdegree import Options, decompose
-from xdegree.portions import carries
+from xdegree.portions import LostPortionsError, carries
 
 X = features()
 GROUPS = [[0], [4, 7], [], list(range(12)), [11, 2, 5]]
@@ -633,3 +633,25 @@ def test_half_precision_agrees_roughly():
     half = decompose(copy.deepcopy(model).bfloat16(), X.bfloat16(), EDGES, groups=GROUPS)
     assert half.target.dtype == torch.bfloat16
     torch.testing.assert_close(half.target.double(), exact, rtol=0.1, atol=0.1 * exact.abs().max().item())
+
+
+@pytest.mark.parametrize("conv", [GATConv(4, 3), GATv2Conv(4, 3, heads=2), TransformerConv(4, 3)], ids=str)
+def test_attention_taken_as_a_whole_gives_all_nodes_everything(conv: nn.Module) -> None:
+    d = decompose(ready(conv), X, EDGES, groups=[range(12), []], options=Options(attention="whole"))
+    assert_close(d.target[0], d.total)
+    assert not d.target[1].any()
+
+
+def test_attention_taken_as_a_whole_weighs_values_as_they_are() -> None:
+    model = ready(GATConv(4, 3, bias=False))
+    d = decompose(model, X, EDGES, groups=singles(), options=Options(attention="whole"))
+    out, (edges, attention) = model(X, EDGES, return_attention_weights=True)
+    value, expected = model.lin(X), torch.zeros(12, *out.shape, dtype=out.dtype)
+    for (u, v), weight in zip(edges.t().tolist(), attention.flatten(), strict=True):
+        expected[u, v] += weight * value[u]
+    assert_close(d.target, expected.detach())
+
+
+def test_a_softmax_as_output_cannot_be_taken_as_given() -> None:
+    with pytest.raises(LostPortionsError, match="carries no portions"):
+        decompose(lambda x: torch.softmax(x, 1), X, groups=[[0]], options=Options(attention="whole"))

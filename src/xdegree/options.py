@@ -7,6 +7,7 @@ Ties = Literal["share", "first"]
 Bias = Literal["share", "background"]
 Activation = Literal["target-first", "both-orders", "target-last"]
 Product = Literal["target", "share"]
+Attention = Literal["split", "whole"]
 
 
 @dataclass(frozen=True)
@@ -25,12 +26,17 @@ class Options:
             background all the rest, as the paper does for attention × value: a node that reaches only one of two
             factors then contributes nothing, as with the dot product of a link decoder. ``"share"`` halves the mixed
             terms. Not for softmax attention: its rule gives even the empty group a share, which here would count.
+        attention: whether a softmax is split. ``"split"`` shares it by exp|γ| : exp|β|, as the paper does, so that a
+            message has target attention × target value and most of an attended node's value is background.
+            ``"whole"`` takes it as given, a weight like those of a GCN: a group contributes what its values carry, and
+            all nodes together contribute everything. Not for a softmax that is itself the output.
     """
 
     ties: Ties = "share"
     bias: Bias = "share"
     activation: Activation = "target-first"
     product: Product = "target"
+    attention: Attention = "split"
 
     def __post_init__(self) -> None:
         for field in fields(self):

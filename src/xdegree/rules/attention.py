@@ -14,13 +14,15 @@ from .linear import matrix_product
 
 
 @rule(torch_geometric.utils.softmax, aten._softmax, aten._safe_softmax)
-def softmax(call: Call, src: Portions, *args: Any, **kwargs: Any) -> Tensor:
+def softmax(call: Call, src: Portions, *args: Any, **kwargs: Any) -> Tensor | None:
     """softmax(X)·exp|γ| / (exp|γ| + exp|β|), the softmax itself being of the total (eq. softmax).
 
     Written as σ(|γ| − |β|), which cannot overflow. The rule is the paper's to the letter: exp|0| = 1, so that
     the empty group has a share here too. In attention that is multiplied with an empty value; as a probability
-    it is the share of a group about which nothing arrived.
+    it is the share of a group about which nothing arrived. With attention taken as a whole it carries nothing.
     """
+    if call.options.attention == "whole":
+        return None
     return call.total * torch.sigmoid(src.target.abs().sub_(src.background.abs_()))
 
 
@@ -46,7 +48,8 @@ def dot_product_attention(
     attention = torch.softmax(total + mask, -1)
     gamma = logits.target * factor
     share = torch.sigmoid(gamma.abs() - (total - gamma).abs())
-    out = _product(call, Portions(attention, attention * share) if logits.alias.touched else attention, value)
+    split = logits.alias.touched and call.options.attention == "split"
+    out = _product(call, Portions(attention, attention * share) if split else attention, value)
     return out.target, *[None] * (len(call.total) - 1)
 
 
