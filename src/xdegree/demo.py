@@ -56,10 +56,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     _print_auc(explanations, data, layers=len(model.convs))
     title = f"Why is node {shown.index} {ROLES[shown.target]}?"
     house = data.motif == data.motif[shown.index]
-    picture = plot_graph(
-        data.edge_index, shown.node_scores, index=shown.index, truth=house, nodes=shown.nodes, title=title
-    )
-    picture.savefig(given.picture)
+    plot_graph(shown, index=shown.index, truth=house, title=title).savefig(given.picture)
     print(f"\nPicture of node {shown.index}: {given.picture}")
 
 

@@ -99,6 +99,12 @@ class Explanation:
             f" nodes={len(self.nodes)} of {self.num_nodes}, top={{{best}}})"
         )
 
+    def _repr_png_(self) -> bytes | None:
+        """How notebooks show it: as a picture, where the extra for plots is installed, else as text."""
+        from .notebook import picture
+
+        return picture(self)
+
     def to_dataframe(self) -> "pandas.DataFrame":
         """One row per node (edge, feature) that can contribute, sorted by magnitude (needs pandas)."""
         import pandas

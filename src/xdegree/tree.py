@@ -173,6 +173,12 @@ class ExplanationTree:
             f" nodes={len(self.leaves)} of {self.num_nodes}, groups per level: {sizes or 'none'})"
         )
 
+    def _repr_png_(self) -> bytes | None:
+        """How notebooks show it: as a picture, where the extra for plots is installed, else as text."""
+        from .notebook import picture
+
+        return picture(self)
+
     def save(self, path: str | Path) -> Path:
         """Write a JSON file, whole or not at all."""
         content = {

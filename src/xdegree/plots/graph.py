@@ -1,187 +1,162 @@
-"""A graph whose nodes show what they contribute."""
+"""A graph whose nodes and edges show what they contribute."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
-import networkx as nx
 import numpy as np
-import torch
-from matplotlib import colormaps
 from matplotlib.axes import Axes
-from matplotlib.cm import ScalarMappable
 from matplotlib.collections import LineCollection
-from matplotlib.colors import CenteredNorm, LinearSegmentedColormap
+from matplotlib.colors import CenteredNorm
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patheffects import withStroke
 from torch import Tensor
 
-INK, GREY = "#222222", "#8c8c8c"
-# Red for, blue against, white nothing: told apart by all common kinds of colour vision. The ends, nearly black, are
-# left out, so that rings stay visible.
-SIGNED = LinearSegmentedColormap.from_list("signed", colormaps["RdBu_r"](np.linspace(0.07, 0.93, 256)))
+from ..canvas import (
+    GREY,
+    INK,
+    Canvas,
+    Edge,
+    Scores,
+    edge_scores,
+    explained_node,
+    graph_canvas,
+    node_scores,
+    signed_colour,
+    text_on,
+    unit_of,
+)
+from ..explanation import Explanation
+from .style import SIGNED_MAP, bare, centred, colour_bar, figure_of, ids, new_axes
+
 SMALL = 40  # up to so many nodes, each is large enough to hold its label
+MANY = 16  # labels outside of their nodes at most: more would cover each other
 
 
 def plot_graph(
-    edge_index: Tensor,
-    node_scores: Tensor,
+    scores: Scores,
+    edge_index: Tensor | None = None,
     *,
+    edges: Tensor | Mapping[Edge, float] | None = None,
     index: int | None = None,
-    truth: Tensor | Sequence[int] | None = None,
-    nodes: Tensor | Sequence[int] | None = None,
+    truth: Tensor | Iterable[int] | None = None,
+    nodes: Tensor | Iterable[int] | None = None,
     labels: Mapping[int, str] | None = None,
     title: str | None = None,
-    unit: str = "logits",
+    unit: str | None = None,
+    canvas: Canvas | None = None,
     ax: Axes | None = None,
 ) -> Figure:
-    """Draw signed node scores on their graph: red nodes speak for the prediction, blue ones against it.
+    """Draw signed scores on their graph: what is red speaks for the prediction, what is blue against it.
 
     Args:
-        edge_index: [2, E]; directions are not shown.
-        node_scores: [N], signed.
-        index: the explained node; drawn as a diamond, and always shown.
+        scores: an explanation, or node scores [N].
+        edge_index: [2, E], of an explanation its own by default; directions are not shown.
+        edges: edge scores, [E] or by pair of nodes; of an explanation its own by default.
+        index: the explained node, drawn as a diamond and always shown; by default that of an explanation, where it is
+            clear that a node was explained.
         truth: the nodes that should matter, ids or a mask [N]; drawn with a ring.
-        nodes: the nodes to show, ids or a mask [N]; all by default.
-        labels: node id to text. By default the ids: of all nodes in a small graph, otherwise of the explained node, the
-            true ones and the ten with the largest scores. An empty mapping shows none.
+        nodes: the nodes to show, ids or a mask [N]; by default those that can contribute, or all.
+        labels: node id to text. By default the ids: of all nodes in a small graph, otherwise of the explained node and
+            of true and strong ones, as many as there is room for. An empty mapping shows none.
         title: above the picture.
-        unit: what the scores are measured in, for the colour bar.
+        unit: what the scores are measured in, for the colour bar; by default what the explanation says.
+        canvas: places of the nodes, to have them the same in several pictures.
         ax: where to draw; a new figure by default.
 
     Returns:
         The figure, never shown.
     """
-    if node_scores.dim() != 1 or not node_scores.isfinite().all():
-        raise ValueError(f"node_scores holds one finite number per node (got shape {list(node_scores.shape)})")
-    scores = dict(enumerate(node_scores.tolist()))
-    true = set() if truth is None else _ids("truth", truth, len(scores))
-    shown = set(scores) if nodes is None else _ids("nodes", nodes, len(scores))
+    of_nodes = dict(enumerate(node_scores(scores)))
+    of_edges = edge_scores(scores, edge_index, edges)
+    if isinstance(scores, Explanation):
+        edge_index = scores.edge_index if edge_index is None else edge_index
+        nodes = scores.nodes if nodes is None else nodes
+        index = explained_node(scores) if index is None else index
+    if edge_index is None and canvas is None:
+        raise ValueError("these scores do not know their graph: give edge_index [2, E]")
+    true = set() if truth is None else ids("truth", truth, len(of_nodes))
+    shown = set(of_nodes) if nodes is None else ids("nodes", nodes, len(of_nodes))
     if index is not None:
-        shown |= _ids("index", [index], len(scores))
-    if not shown:
-        raise ValueError("nodes is empty: there is nothing to show")
-    graph: nx.Graph[int] = nx.Graph()
-    graph.add_nodes_from(sorted(shown))
-    graph.add_edges_from((u, v) for u, v in edge_index.T.tolist() if u != v and u in shown and v in shown)
+        shown |= ids("index", [index], len(of_nodes))
+    if canvas is None:
+        assert edge_index is not None
+        canvas = graph_canvas(edge_index, shown)
+    shown &= set(canvas.places)
     if labels is None:
-        strongest = sorted(shown, key=lambda node: abs(scores[node]))[-10:]
-        all_fit = len(shown) <= SMALL
-        labels = {node: str(node) for node in shown if all_fit or node in {index, *true, *strongest}}
+        labels = {node: canvas.labels[node] for node in _worth_a_label(shown, of_nodes, index, true)}
 
-    if ax is None:
-        ax = Figure(figsize=(8, 6.5), dpi=150, layout="constrained").add_subplot()
-    figure = ax.get_figure(root=True)
-    assert figure is not None
-    ax.set_axis_off()
-    ax.set_aspect("equal", adjustable="datalim")
+    ax = new_axes((8, 6.5)) if ax is None else ax
+    bare(ax, title, adjustable="datalim")
     ax.margins(0.06)
-    if title is not None:
-        ax.set_title(title, fontsize=11, color=INK, pad=10)
-    norm = CenteredNorm(0, max(abs(scores[node]) for node in shown) or 1.0)
-    colours = ScalarMappable(norm, SIGNED)
-    place = _layout(graph)
-    _draw_edges(ax, graph, place, true)
-    _draw_nodes(ax, {node: scores[node] for node in graph}, place, norm, index=index, true=true)
-    for node in graph:
+    drawn = {edge: score for edge, score in of_edges.items() if edge in canvas.paths}
+    norm = centred([*(of_nodes[node] for node in shown), *drawn.values()])
+    draw_edges(ax, canvas, {edge: signed_colour(s, norm.halfrange) for edge, s in drawn.items()}, true)
+    _draw_nodes(ax, {node: of_nodes[node] for node in sorted(shown)}, canvas, norm, index=index, true=true)
+    for node in sorted(shown):
         if node in labels:
-            dark = np.dot(colours.to_rgba(scores[node])[:3], (0.299, 0.587, 0.114)) < 0.5
-            _write(ax, labels[node], place[node], count=len(graph), dark=bool(dark))
-    bar = figure.colorbar(colours, ax=ax, shrink=0.55, aspect=26, pad=0.02)
-    bar.set_label(f"contribution to the prediction ({unit})", fontsize=9, color=INK)
-    bar.ax.tick_params(labelsize=8, color=GREY, labelcolor=INK)
-    bar.outline.set(visible=False)
+            colour = signed_colour(of_nodes[node], norm.halfrange)
+            write(ax, labels[node], canvas.places[node], count=len(shown), colour=colour)
+    colour_bar(ax, norm, unit or unit_of(scores))
     _draw_legend(ax, index, ringed=bool(true & shown))
-    return figure
+    return figure_of(ax)
 
 
-def _ids(name: str, nodes: Tensor | Sequence[int], count: int) -> set[int]:
-    """Node ids of a list of ids or of a mask [N]."""
-    given = torch.as_tensor(nodes)
-    if given.dtype == torch.bool:
-        if given.shape != (count,):
-            raise ValueError(
-                f"{name} as a mask has one entry for each of {count} nodes (got shape {list(given.shape)})"
-            )
-        given = given.nonzero()
-    ids: set[int] = set(given.flatten().tolist())
-    if bad := sorted(node for node in ids if node not in range(count)):
-        raise ValueError(f"{name} holds node ids from 0 to {count - 1} (got {bad})")
-    return ids
+def _worth_a_label(shown: set[int], scores: Mapping[int, float], index: int | None, true: set[int]) -> list[int]:
+    """All nodes of a small graph; of a large one the explained node, then the ten strongest, then true ones."""
+    if len(shown) <= SMALL:
+        return sorted(shown)
+    strongest = sorted(shown, key=lambda node: -abs(scores[node]))
+    order = dict.fromkeys([*([] if index is None else [index]), *strongest[:10], *(n for n in strongest if n in true)])
+    return list(order)[:MANY]
 
 
-def _layout(graph: "nx.Graph[int]") -> dict[int, tuple[float, float]]:
-    """Positions whose distances follow the hops between nodes (Kamada-Kawai); the same graph gets the same ones."""
-    if len(graph) > 300:  # where Kamada-Kawai takes longer than a reader waits
-        place = nx.spring_layout(graph, seed=0)
-    else:
-        paths = dict(nx.all_pairs_shortest_path_length(graph))
-        apart = 1 + max(max(row.values()) for row in paths.values())  # parts without a path stand side by side
-        hops = np.array([[paths[u].get(v, apart) for v in graph] for u in graph], dtype=float)
-        dist = {u: dict(zip(graph, row, strict=True)) for u, row in zip(graph, hops.tolist(), strict=True)}
-        place = nx.kamada_kawai_layout(graph, dist=dist, pos=_start(graph, hops))
-    xy = np.array([place[node] for node in graph])
-    xy -= xy.mean(0)
-    xy = xy @ np.linalg.eigh(xy.T @ xy)[1][:, ::-1]  # the long side lies flat
-    return {node: (x, y) for node, (x, y) in zip(graph, xy.tolist(), strict=True)}
-
-
-def _start(graph: "nx.Graph[int]", hops: np.ndarray) -> dict[int, np.ndarray]:
-    """Classical scaling of the hops [n, n]: from a circle, the default, the layout often stays tangled.
-
-    The circle is added in small, because nodes of equal hops would start at one point and never part.
-    """
-    squares = hops**2
-    centred = squares.mean(0) + squares.mean(1)[:, None] - squares.mean() - squares
-    values, vectors = np.linalg.eigh(centred)
-    xy = vectors[:, -2:] * np.sqrt(np.maximum(values[-2:], 0))
-    return {node: xy[row] + 0.1 * near for row, (node, near) in enumerate(nx.circular_layout(graph).items())}
-
-
-def _size(count: int) -> float:
+def node_size(count: int) -> float:
     """The diameter of a node, in points, when so many are shown."""
-    return float(np.clip(150 / np.sqrt(count), 14, 26))
+    return float(np.clip(150 / np.sqrt(count), 7 if count > 150 else 14, 26))
 
 
-def _draw_edges(ax: Axes, graph: "nx.Graph[int]", place: dict[int, tuple[float, float]], true: set[int]) -> None:
-    """Thin lines; between true nodes, bold ones."""
-    bold = [u in true and v in true for u, v in graph.edges]
-    lines = LineCollection(
-        [(place[u], place[v]) for u, v in graph.edges],
-        colors=[INK if both else GREY for both in bold],
-        linewidths=[1.6 if both else 0.6 for both in bold],
+def draw_edges(
+    ax: Axes, canvas: Canvas, colours: Mapping[Edge, str], true: Iterable[int] = (), scale: float = 1.0
+) -> None:
+    """Thin lines; between true nodes, bold ones; edges with a colour of their own as wide bands below them."""
+    inside = set(true)
+    bands = [(line, colour) for edge, colour in colours.items() for line in canvas.paths.get(edge, ())]
+    if bands:
+        wide = LineCollection([line for line, _ in bands], colors=[colour for _, colour in bands])
+        wide.set(linewidths=[6.5 * scale], zorder=0.9, gid="edge scores", capstyle="round")
+        ax.add_collection(wide)
+    lines = [(line, u in inside and v in inside) for (u, v), path in canvas.paths.items() for line in path]
+    thin = LineCollection(
+        [line for line, _ in lines],
+        colors=[INK if both else GREY for _, both in lines],
+        linewidths=[(1.6 if both else 0.6) * scale for _, both in lines],
         alpha=0.7,
         zorder=1,
         gid="edges",
     )
-    ax.add_collection(lines)
+    ax.add_collection(thin)
 
 
 def _draw_nodes(
-    ax: Axes,
-    scores: dict[int, float],
-    place: dict[int, tuple[float, float]],
-    norm: CenteredNorm,
-    *,
-    index: int | None,
-    true: set[int],
+    ax: Axes, scores: dict[int, float], canvas: Canvas, norm: CenteredNorm, *, index: int | None, true: set[int]
 ) -> None:
     """Discs coloured by score, the strongest on top; where labels do not fit inside, weak ones are smaller."""
-    size, least = _size(len(scores)), 1.0 if len(scores) <= SMALL else 0.6
+    size, least = node_size(len(scores)), 1.0 if len(scores) <= SMALL else 0.6
     order = sorted(scores, key=lambda node: abs(scores[node]))
     for gid, marker, members in (
         ("nodes", "o", [node for node in order if node != index]),
         ("explained", "D", [node for node in order if node == index]),
     ):
         ax.scatter(
-            [place[node][0] for node in members],
-            [place[node][1] for node in members],
+            [canvas.places[node][0] for node in members],
+            [canvas.places[node][1] for node in members],
             s=[
                 (size * (1 if node in true else max(least, abs(scores[node]) / norm.halfrange))) ** 2
                 for node in members
             ],
             c=[scores[node] for node in members],
             norm=norm,
-            cmap=SIGNED,
+            cmap=SIGNED_MAP,
             marker=marker,
             edgecolors=[INK if node in true else GREY for node in members],
             linewidths=[2.0 if node in true else 0.6 for node in members],
@@ -191,11 +166,14 @@ def _draw_nodes(
         )
 
 
-def _write(ax: Axes, text: str, place: tuple[float, float], *, count: int, dark: bool) -> None:
+def write(ax: Axes, text: str, place: tuple[float, float], *, count: int, colour: str) -> None:
     """A label inside its node, or above it when so many nodes are shown that they are too small."""
-    size = _size(count)
+    size = node_size(count)
     if count <= SMALL:
-        ax.annotate(text, place, ha="center", va="center", fontsize=0.36 * size, color="white" if dark else INK)
+        letters = 0.36 * size * min(1.0, 3.4 / max(len(text), 1))
+        ax.annotate(
+            text, place, ha="center", va="center", fontsize=letters, color=text_on(colour), parse_math=False, zorder=3
+        )
         return
     ax.annotate(
         text,
@@ -207,6 +185,7 @@ def _write(ax: Axes, text: str, place: tuple[float, float], *, count: int, dark:
         fontsize=7.5,
         color=INK,
         path_effects=[withStroke(linewidth=2, foreground="white")],
+        parse_math=False,
         zorder=3,
     )
 

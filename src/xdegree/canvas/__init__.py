@@ -1,0 +1,35 @@
+"""Where views draw: places of nodes, paths of edges, colours of scores. Pictures, reports and pages share them.
+
+Nothing here needs matplotlib; laying out a graph needs networkx, a molecule RDKit.
+"""
+
+from .base import Canvas, Edge, edge_of
+from .colours import GREY, INK, NOTHING, SIGNED, is_dark, signed_colour, text_on
+from .graph import graph_canvas
+from .molecule import Molecule, molecule_canvas
+from .scores import Scores, edge_scores, explained_node, level_colours, node_scores, unit_of
+from .sentence import Sentence, sentence_canvas
+
+__all__ = [
+    "Canvas",
+    "Molecule",
+    "Sentence",
+    "graph_canvas",
+    "molecule_canvas",
+    "sentence_canvas",
+    "Scores",
+    "node_scores",
+    "edge_scores",
+    "unit_of",
+    "explained_node",
+    "level_colours",
+    "Edge",
+    "edge_of",
+    "SIGNED",
+    "INK",
+    "GREY",
+    "NOTHING",
+    "signed_colour",
+    "is_dark",
+    "text_on",
+]

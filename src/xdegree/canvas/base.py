@@ -1,0 +1,52 @@
+"""What a view draws on: where nodes stand, how their edges run, what they are called."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from torch import Tensor
+
+Point = tuple[float, float]
+Edge = tuple[int, int]
+"""The smaller end first: directions are not shown."""
+Line = tuple[Point, ...]
+Colours = Mapping[int, str]
+EdgeColours = Mapping[Edge, str]
+
+
+@dataclass(frozen=True)
+class Canvas:
+    """A graph that knows its places; what is drawn on it are colours of nodes and edges."""
+
+    places: Mapping[int, Point]
+    """Of the nodes that are shown, by their ids; y grows upwards."""
+    paths: Mapping[Edge, tuple[Line, ...]]
+    """How each edge runs, as polylines: one straight line, or an arc in one or more pieces."""
+    labels: Mapping[int, str]
+    """What a node is called."""
+
+    kind: ClassVar[str] = "graph"
+    node: ClassVar[str] = "node"
+    """What a reader calls one of the nodes."""
+
+    @property
+    def box(self) -> tuple[float, float, float, float]:
+        """The smallest x and y, the largest x and y."""
+        x, y = zip(*self.places.values(), strict=True)
+        return min(x), min(y), max(x), max(y)
+
+    def svg(self, nodes: Colours, edges: EdgeColours) -> str | None:  # noqa: ARG002
+        """A still picture that fills the box, for those canvases that have one of their own kind."""
+        return None
+
+
+def edge_of(u: int, v: int) -> Edge:
+    """The edge between two nodes, whatever its direction."""
+    return (u, v) if u <= v else (v, u)
+
+
+def edges_of(edge_index: Tensor, shown: Iterable[int] | None = None) -> list[Edge]:
+    """Each edge once, in order of first appearance, without loops; only between shown nodes if those are given."""
+    inside = None if shown is None else set(shown)
+    pairs = (edge_of(u, v) for u, v in edge_index.T.tolist() if u != v)
+    return list(dict.fromkeys(p for p in pairs if inside is None or (p[0] in inside and p[1] in inside)))

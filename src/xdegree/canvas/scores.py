@@ -1,0 +1,82 @@
+"""What a view reads off a result: scores of nodes and of edges, and the unit they are measured in."""
+
+from collections.abc import Mapping, Sequence
+
+import torch
+from torch import Tensor
+
+from ..explanation import Explanation
+from ..tree import Level
+from .base import Canvas, Edge, edge_of
+from .colours import signed_colour
+
+Scores = Explanation | Tensor | Sequence[float]
+UNITS = {
+    "contribution": "contribution to the prediction (logits)",
+    "probability": "contribution to the prediction (probability)",
+    "strength": "strength (L1 norm in the last hidden layer)",
+}
+
+
+def node_scores(scores: Scores) -> list[float]:
+    """One number per node: its own score, else the sum over its features, else 0 where only edges were scored."""
+    found: Tensor
+    if isinstance(scores, Explanation):
+        if scores.node_scores is not None:
+            found = scores.node_scores
+        elif scores.feature_scores is not None:
+            found = scores.feature_scores.flatten(1).sum(1)
+        else:
+            found = torch.zeros(scores.num_nodes)
+    else:
+        found = torch.as_tensor(scores)
+    if found.dim() != 1 or not found.isfinite().all():
+        raise ValueError(f"node_scores holds one finite number per node (got shape {list(found.shape)})")
+    values: list[float] = found.tolist()
+    return values
+
+
+def edge_scores(
+    scores: Scores, edge_index: Tensor | None = None, given: Tensor | Mapping[Edge, float] | None = None
+) -> dict[Edge, float]:
+    """One number per edge, whatever its direction; empty where edges were not scored.
+
+    The messages along both directions of an edge add up. Scores by end points are the same in both directions, and so
+    are numbers from elsewhere, as a rule: their mean is taken.
+    """
+    if isinstance(given, Mapping):
+        return {edge_of(u, v): float(score) for (u, v), score in given.items()}
+    adds_up = False
+    if given is None and isinstance(scores, Explanation):
+        given, edge_index, adds_up = scores.edge_scores, scores.edge_index, scores.of == "edge"
+    if given is None:
+        return {}
+    if edge_index is None or given.shape != edge_index.shape[1:] or not given.isfinite().all():
+        raise ValueError(f"edge_scores holds one finite number per edge (got shape {list(given.shape)})")
+    sums: dict[Edge, list[float]] = {}
+    for (u, v), score in zip(edge_index.T.tolist(), given.tolist(), strict=True):
+        if u != v:
+            sums.setdefault(edge_of(u, v), []).append(score)
+    return {edge: sum(found) / (1 if adds_up else len(found)) for edge, found in sums.items()}
+
+
+def unit_of(scores: object) -> str:
+    """What the legend says: the reading of a result, in words."""
+    reading = getattr(scores, "reading", "contribution")
+    if reading == "contribution" and len(getattr(scores, "prediction", (0, 0))) == 1:
+        return "contribution to the prediction (its own unit)"
+    return UNITS.get(reading, reading)
+
+
+def explained_node(e: Explanation) -> int | None:
+    """The explained node, if the result can only be that of a node: its computation graph is a part, and holds it."""
+    inside = len(e.nodes) < e.num_nodes and e.index in set(e.nodes.tolist())
+    return e.index if inside else None
+
+
+def level_colours(canvas: Canvas, level: Level, most: float) -> tuple[dict[int, str], dict[Edge, str]]:
+    """The colour of each node that is in a group, and of each edge within one."""
+    nodes = {node: signed_colour(group.score, most) for group in level for node in group.nodes if node in canvas.places}
+    number = {node: n for n, group in enumerate(level) for node in group.nodes}
+    edges = {(u, v): nodes[u] for u, v in canvas.paths if u in nodes and number[u] == number.get(v)}
+    return nodes, edges

@@ -1,0 +1,246 @@
+"""How groups grow and meet: a row of panels, and a tree with the interaction of each merge."""
+
+import math
+from collections.abc import Mapping, Sequence
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from torch import Tensor
+
+from ..canvas import (
+    GREY,
+    INK,
+    NOTHING,
+    Canvas,
+    Edge,
+    Molecule,
+    Sentence,
+    graph_canvas,
+    level_colours,
+    signed_colour,
+    unit_of,
+)
+from ..tree import ExplanationTree, Group, Level, Merge
+from .graph import SMALL, draw_edges, node_size, write
+from .molecule import draw_molecule
+from .sentence import draw_sentence
+from .style import bare, centred, colour_bar, figure_of, new_axes
+
+MOST_LEAVES = 150  # more lines than that fit no page
+MOST_NUMBERS = 40
+
+
+def plot_agglomeration(
+    tree: ExplanationTree,
+    on: Canvas | Tensor,
+    *,
+    levels: Sequence[int] | None = None,
+    panels: int = 6,
+    columns: int | None = None,
+    title: str | None = None,
+    unit: str | None = None,
+) -> Figure:
+    """Draw levels of a tree side by side, each group in the colour of its score, what is in none left white.
+
+    Args:
+        tree: what `agglomerate` returned.
+        on: where to draw: ``molecule_canvas(…)``, ``sentence_canvas(…)`` or ``graph_canvas(…)`` of `xdegree.canvas`,
+            or the graph itself as edge_index [2, E].
+        levels: which levels; by default the first, the last, and others evenly between.
+        panels: how many levels at most, where they are not named.
+        columns: panels side by side; by default as many as are readable: one for sentences, three otherwise.
+        title: above the picture.
+        unit: what the scores are measured in, for the colour bar; by default what the tree says.
+
+    Returns:
+        The figure, never shown.
+    """
+    if not tree.levels:
+        raise ValueError("the tree has no levels: there is nothing to show")
+    canvas = on if isinstance(on, Canvas) else graph_canvas(on, [node for leaf in tree.leaves for node in leaf.nodes])
+    chosen = _chosen(len(tree.levels), panels) if levels is None else [range(len(tree.levels))[n] for n in levels]
+    columns = min(columns or (1 if isinstance(canvas, Sentence) else 3), len(chosen))
+    rows = math.ceil(len(chosen) / columns)
+    figure = Figure(figsize=_size(canvas, columns, rows), dpi=150, layout="constrained")
+    if title is not None:
+        figure.suptitle(title, fontsize=11, color=INK, parse_math=False)
+    axes: list[Axes] = figure.subplots(rows, columns, squeeze=False).flatten().tolist()
+    norm = centred(group.score for number in chosen for group in tree.levels[number])
+    for ax, number in zip(axes, chosen, strict=False):
+        draw_level(ax, canvas, tree.levels[number], norm.halfrange)
+        ax.set_title(f"level {number}: {_said(tree.levels[number])}", fontsize=9, color=INK)
+    for ax in axes[len(chosen) :]:
+        ax.set_axis_off()
+    colour_bar(axes, norm, unit or unit_of(tree), below=True)
+    return figure
+
+
+def _chosen(count: int, panels: int) -> list[int]:
+    """The first, the last, and others evenly between."""
+    if panels < 1:
+        raise ValueError(f"panels must be at least 1 (got {panels})")
+    if panels == 1:
+        return [count - 1]
+    return sorted({round(i * (count - 1) / (panels - 1)) for i in range(panels)})
+
+
+def _said(level: Level) -> str:
+    if len(level) > 3:
+        return f"{len(level)} groups"
+    return ", ".join(f"{group.score:+.3g}" for group in level)
+
+
+def _size(canvas: Canvas, columns: int, rows: int) -> tuple[float, float]:
+    """Inches for panels that have the shape of what they show."""
+    left, low, right, high = canvas.box
+    shape = min(max((high - low) / max(right - left, 1e-9), 0.08), 1.6)
+    width = 9.0 if isinstance(canvas, Sentence) else 3.6 * columns
+    return max(width, 4.6), max(width / columns * shape, 0.5) * rows + 0.35 * rows + 0.9
+
+
+def draw_level(ax: Axes, canvas: Canvas, level: Level, most: float) -> None:
+    """One level of a tree: each group in its colour, and the edges within it."""
+    nodes, edges = level_colours(canvas, level, most)
+    bare(ax, None, adjustable="box" if canvas.svg({}, {}) else "datalim")
+    if isinstance(canvas, Molecule):
+        draw_molecule(ax, canvas, nodes, edges)
+    elif isinstance(canvas, Sentence):
+        draw_sentence(ax, canvas, nodes, edges)
+    else:
+        _draw_graph(ax, canvas, nodes, edges)
+
+
+def _draw_graph(ax: Axes, canvas: Canvas, nodes: Mapping[int, str], edges: Mapping[Edge, str]) -> None:
+    ax.margins(0.08)
+    count, shown = len(canvas.places), list(canvas.places)
+    draw_edges(ax, canvas, edges, scale=0.7)
+    ax.scatter(
+        [canvas.places[node][0] for node in shown],
+        [canvas.places[node][1] for node in shown],
+        s=(0.55 * node_size(count)) ** 2,
+        c=[nodes.get(node, NOTHING) for node in shown],
+        edgecolors=[INK if node in nodes else GREY for node in shown],
+        linewidths=[0.7 if node in nodes else 0.4 for node in shown],
+        zorder=2,
+        gid="nodes",
+    )
+    if count <= SMALL // 2:
+        for node in shown:
+            write(ax, canvas.labels[node], canvas.places[node], count=2 * SMALL - count, colour=NOTHING)
+
+
+def plot_dendrogram(
+    tree: ExplanationTree,
+    *,
+    names: Mapping[int, str] | None = None,
+    title: str | None = None,
+    unit: str | None = None,
+    ax: Axes | None = None,
+) -> Figure:
+    """Draw a tree from left to right: where lines meet, groups merge, and the number there is their interaction.
+
+    A line has the colour of its group's score. The interaction is the score of the union minus the sum of its parts'
+    scores: what they do only together.
+
+    Args:
+        tree: what `agglomerate` returned.
+        names: what to call a node, by its id; the id by default.
+        title: above the picture.
+        unit: what the scores are measured in, for the colour bar; by default what the tree says.
+        ax: where to draw; a new figure by default.
+
+    Returns:
+        The figure, never shown.
+    """
+    if not tree.levels:
+        raise ValueError("the tree has no levels: there is nothing to show")
+    picture = _Dendrogram(tree)
+    order = picture.order
+    if ax is None:
+        ax = new_axes((min(5 + 0.55 * len(tree.levels), 14), min(max(0.2 * len(order), 1.8), 24) + 1.1))
+    norm = centred(group.score for group in tree.groups.values())
+    for merge in tree.merges:
+        _draw_merge(ax, merge, picture, norm.halfrange)
+    for group in tree.levels[-1]:
+        x, y = picture.place(group)
+        ax.plot([x, len(tree.levels) + 0.4], [y, y], c=signed_colour(group.score, norm.halfrange), lw=3, gid="group")
+    strongest = sorted(tree.merges, key=lambda merge: -abs(merge.interaction))[:MOST_NUMBERS]
+    for merge in strongest:
+        place = picture.place(merge.union)
+        ax.annotate(
+            f"{merge.interaction:+.2g}",
+            place,
+            xytext=(4, 2),
+            textcoords="offset points",
+            fontsize=7.5,
+            color=INK,
+            zorder=4,
+            gid="interaction",
+        )
+    ax.set(xlim=(-0.1, len(tree.levels) + 0.6), ylim=(len(order) - 0.4, -0.6))
+    ax.set_yticks(range(len(order)), [_name(part, names or {}) for part in order], fontsize=8, parse_math=False)
+    ax.set_xticks([n + 1 for n in range(len(tree.levels))], [str(n) for n in range(len(tree.levels))], fontsize=8)
+    ax.set_xlabel("level (the number at a merge is its interaction)", fontsize=9, color=INK)
+    ax.tick_params(length=0, labelcolor=INK)
+    for side in ax.spines.values():
+        side.set_visible(False)
+    if title is not None:
+        ax.set_title(title, fontsize=11, color=INK, parse_math=False)
+    colour_bar(ax, norm, unit or unit_of(tree), below=True)
+    return figure_of(ax)
+
+
+def _name(part: tuple[Group, ...], names: Mapping[int, str]) -> str:
+    if len(part) > 1:
+        return f"{len(part)} nodes"
+    return names.get(node := min(part[0].nodes), str(node))
+
+
+class _Dendrogram:
+    """Where the groups of a tree stand: x is the level at which they come about, y the middle of their parts.
+
+    Single nodes are lines of the picture, those of one merge side by side; where there are too many lines, single
+    nodes that join together share one.
+    """
+
+    def __init__(self, tree: ExplanationTree) -> None:
+        self.by_union = {merge.union.nodes: merge for merge in tree.merges}
+        joined = {node for group in tree.levels[-1] for node in group.nodes}
+        self.shares = len(joined) > MOST_LEAVES
+        self.order: list[tuple[Group, ...]] = []
+        self.row: dict[frozenset[int], float] = {}
+        for group in tree.levels[-1]:
+            self._walk(group)
+
+    def _walk(self, group: Group) -> float:
+        merge = self.by_union.get(group.nodes)
+        if merge is None:
+            self._add((group,))
+        else:
+            alone = [part for part in merge.parts if part.nodes not in self.by_union]
+            for together in [tuple(alone)] if self.shares and alone else [(part,) for part in alone]:
+                self._add(together)
+            rows = [self.row[part.nodes] for part in alone]
+            rows += [self._walk(part) for part in merge.parts if part.nodes in self.by_union]
+            self.row[group.nodes] = (min(rows) + max(rows)) / 2
+        return self.row[group.nodes]
+
+    def _add(self, together: tuple[Group, ...]) -> None:
+        for group in together:
+            self.row[group.nodes] = len(self.order)
+        self.order.append(together)
+
+    def place(self, group: Group) -> tuple[float, float]:
+        merge = self.by_union.get(group.nodes)
+        return (0.0 if merge is None else merge.level + 1.0), self.row[group.nodes]
+
+
+def _draw_merge(ax: Axes, merge: Merge, picture: _Dendrogram, most: float) -> None:
+    """The lines of the parts up to the level of the union, and the upright line that joins them."""
+    x, _ = picture.place(merge.union)
+    for part in merge.parts:
+        left, y = picture.place(part)
+        ax.plot([left, x], [y, y], c=signed_colour(part.score, most), lw=3, solid_capstyle="butt", gid="group")
+        ax.plot([left, x], [y, y], c=GREY, lw=0.5, zorder=1.5)
+    rows = [picture.row[part.nodes] for part in merge.parts]
+    ax.plot([x, x], [min(rows), max(rows)], c=GREY, lw=1, gid="merge")
