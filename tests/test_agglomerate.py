@@ -17,7 +17,7 @@ from xdegree import Contexts, Options, agglomerate, agglomerate_levels, contextu
 from xdegree.agglomerate import Growth
 from xdegree.contextual import Scorer
 from xdegree.experiments.molecules import generated, molecules, plant
-from xdegree.experiments.planted import run
+from xdegree.experiments.forward import run
 from xdegree.inputs import model_call
 from xdegree.masking import Masking
 
@@ -505,7 +505,7 @@ def test_a_planted_node_is_found():
 @pytest.mark.data
 @pytest.mark.slow
 def test_a_planted_node_is_found_in_molecules(data_folder):
-    """In small; `python -m xdegree.experiments.planted` does all graphs."""
+    """In small; `python -m xdegree.experiments.forward` does all graphs."""
     name, graphs = molecules(600)
     assert (name, len(graphs)) == ("Mutagenicity", 600)
     found = run(plant(graphs), epochs=40, explained=40, progress=False)

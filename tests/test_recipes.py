@@ -6,8 +6,8 @@ from torch_geometric.data import Data
 
 from xdegree.datasets import graph_dataset, load, node_dataset, one_hot_degree, tree_grid
 from xdegree.models import GAT, GCN, build
-from xdegree.recipes import Accuracy, Recipe, accuracy_table, recipe, trained
-from xdegree.training import TrainingResult, train_graph
+from xdegree.recipes import Recipe, recipe, trained
+from xdegree.training import train_graph
 
 
 def cliques(count: int = 60):
@@ -99,14 +99,3 @@ def test_a_network_is_built_again_from_its_config():
     assert build(model.config).config == model.config
     with pytest.raises(ValueError, match="kind"):
         build({"kind": "Transformer"})
-
-
-def test_the_table_of_accuracies_has_the_papers_beside():
-    rows = [
-        Accuracy("MUTAG", "GCN", [TrainingResult(3, 0.5, 0.8, 0.7, 0.6), TrainingResult(4, 0.5, 0.9, 0.8, 0.8)]),
-        Accuracy("BA-2Motifs", "GCN", [TrainingResult(3, 0.5, 1, 1, 1)], "a note"),
-    ]
-    lines = accuracy_table(rows).splitlines()
-    assert lines[1].split() == ["MUTAG", "GCN", "2", "0.85", "0.75", "0.70", "0.80", "0.78", "0.77"]
-    assert lines[2].split() == ["BA-2Motifs", "GCN", "1", "1.00", "1.00", "1.00", "-", "-", "-"]
-    assert lines[3] == "BA-2Motifs, GCN: a note"

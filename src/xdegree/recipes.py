@@ -1,6 +1,5 @@
 """The models that experiments explain: which network is trained on which dataset, and how."""
 
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -136,30 +135,3 @@ PAPER_ACCURACY: dict[tuple[str, Kind], tuple[float, float, float]] = {
     ("Graph-SST2", "GCN"): (0.91, 0.90, 0.88),
 }
 """Training, validation and test accuracy in the paper's table."""
-
-
-@dataclass(frozen=True)
-class Accuracy:
-    """A row of the table of accuracies: the results of several seeds."""
-
-    dataset: str
-    kind: Kind
-    results: Sequence[TrainingResult]
-    note: str = ""
-
-
-def accuracy_table(rows: Sequence[Accuracy]) -> str:
-    """Mean accuracies over seeds, with the paper's beside them, as text."""
-    head = ("dataset", "model", "seeds", "train", "val", "test", "paper: train", "val", "test")
-    lines: list[tuple[str, ...]] = [head]
-    for row in rows:
-        mean = [
-            sum(getattr(result, f"{split}_accuracy") for result in row.results) / len(row.results)
-            for split in ("train", "val", "test")
-        ]
-        paper = PAPER_ACCURACY.get((row.dataset, row.kind))
-        theirs = [f"{value:.2f}" for value in paper] if paper else ["-"] * 3
-        lines.append((row.dataset, row.kind, str(len(row.results)), *(f"{value:.2f}" for value in mean), *theirs))
-    wide = [max(len(line[i]) for line in lines) for i in range(len(head))]
-    text = ["  ".join(cell.ljust(w) for cell, w in zip(line, wide, strict=True)).rstrip() for line in lines]
-    return "\n".join([*text, *(f"{row.dataset}, {row.kind}: {row.note}" for row in rows if row.note)])

@@ -14,8 +14,7 @@ from .memory import Memory, budget
 from .options import Options
 from .outputs import Level, as_table
 from .portions import Portions
-from .registry import Call, aten
-from .rules.attention import softmax
+from .rules.attention import shared_softmax
 from .sources import Source, find_source
 
 Reading = Literal["contribution", "probability", "strength"]
@@ -67,7 +66,7 @@ class Reader:
         """The paper's softmax rule on the output; for a single output the probability is that of a sigmoid."""
         single = d.total.dim() < 2 or d.total.shape[-1] == 1
         total = d.total.sigmoid() if single else d.total.softmax(-1)
-        return softmax(Call(aten._softmax.default, total, len(d.target), self.options), Portions(d.total, d.target))
+        return shared_softmax(total, Portions(d.total, d.target))
 
     def _strength(self, d: Decomposition, hidden: Decomposition) -> Tensor:
         """The L1 norm of the target in the last hidden representation, of the rows that are explained.

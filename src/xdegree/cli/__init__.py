@@ -5,11 +5,11 @@ import sys
 from collections.abc import Sequence
 from importlib.metadata import version
 
-from . import check
+from . import check, reproduce
 from .loading import UsageError
 
 USAGE = 2
-COMMANDS = (check,)
+COMMANDS = (check, reproduce)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -10,6 +10,8 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from ..tables import aligned
+
 Split = Literal["train", "val", "test"]
 SPLITS: tuple[Split, ...] = ("train", "val", "test")
 
@@ -114,10 +116,8 @@ def table(rows: Sequence[Stats]) -> str:
     lines = [head] + [
         (r.name, f"{r.nodes:,}", f"{r.edges:,}", f"{r.graphs:,}", str(r.labels), r.features) for r in rows
     ]
-    wide = [max(len(line[i]) for line in lines) for i in range(len(head))]
-    text = ["  ".join(cell.ljust(w) for cell, w in zip(line, wide, strict=True)).rstrip() for line in lines]
     notes = [f"{r.name}: {r.note}" for r in rows if r.note]
-    return "\n".join([*text, *notes])
+    return "\n".join([aligned(lines), *notes])
 
 
 def random_split(count: int, rng: np.random.Generator) -> tuple[Tensor, Tensor, Tensor]:

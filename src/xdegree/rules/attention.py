@@ -23,7 +23,12 @@ def softmax(call: Call, src: Portions, *args: Any, **kwargs: Any) -> Tensor | No
     """
     if call.options.attention == "whole":
         return None
-    return call.total * torch.sigmoid(src.target.abs().sub_(src.background.abs_()))
+    return shared_softmax(call.total, src)
+
+
+def shared_softmax(total: Tensor, src: Portions) -> Tensor:
+    """The target's share of a softmax."""
+    return total * torch.sigmoid(src.target.abs().sub_(src.background.abs_()))
 
 
 @rule(aten._scaled_dot_product_flash_attention_for_cpu, aten._scaled_dot_product_attention_math)

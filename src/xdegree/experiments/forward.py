@@ -1,6 +1,6 @@
 """The paper's forward-looking experiment: one special node hidden in half of the molecules, and found again.
 
-    python -m xdegree.experiments.planted [--graphs N] [--epochs N] [--noise S] [--seed N]
+    python -m xdegree.experiments.forward [--graphs N] [--epochs N] [--noise S] [--seed N]
 
 A 3-layer GCN learns which molecules hold a special node; DEGREE then scores the nodes of those that do. Reported is
 the model's accuracy on all graphs and on those that it was not trained on, and in how many of the graphs the
