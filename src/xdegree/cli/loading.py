@@ -16,7 +16,7 @@ class UsageError(Exception):
 
 def made(name: str) -> tuple[Any, tuple[Any, ...], Mapping[str, Any]]:
     """What the user's function returns, checked."""
-    factory = _factory(name)
+    factory = find_factory(name)
     try:
         made = factory()
     except Exception as error:
@@ -34,7 +34,8 @@ def _described(value: Any) -> str:
     return f"({', '.join(type(part).__name__ for part in value)})" if isinstance(value, tuple) else type(value).__name__
 
 
-def _factory(name: str) -> Callable[[], Any]:
+def find_factory(name: str) -> Callable[[], Any]:
+    """The function that a name stands for; its module is imported."""
     module_name, colon, function_name = name.rpartition(":")
     if not colon or not module_name or not function_name:
         raise UsageError(f"name the function as MODULE:FACTORY (got {name!r})")

@@ -1,0 +1,362 @@
+"""Start a job, go on with one, say how far it is."""
+
+import platform
+import time
+from collections import Counter, deque
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from importlib.metadata import version
+from os import cpu_count
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from tqdm import tqdm
+
+from ..memory import Memory
+from ..options import Options
+from ..outputs import Level
+from ..scores import Edges, Reading
+from .folder import Folder, Status, is_locked, locked, opened
+from .on_ray import Actors, ray
+from .processes import Processes
+from .settings import JobError, Parts, Settings
+from .tables import pyarrow, tables
+from .work import Work, fingerprint, load, survey
+from .worker import At, Broken, Crew, Died, Done, Event, Failed, Ready, Task, differing
+
+Engine = Literal["local", "ray"]
+
+TRIES = 3
+"""How often a part is begun, workers are started, and parts are written in vain, before we give up on it."""
+DEATHS_OF_A_PLACE = 2
+"""After so many deaths at the same place, the instances there are tried one by one, and then left out."""
+DEATHS_OF_A_PART = 24
+
+
+def run(
+    factory: str,
+    *,
+    out: str | Path,
+    engine: Engine = "local",
+    workers: int | None = None,
+    weights: str | Path | None = None,
+    index: Literal["all"] | Sequence[int] = "all",
+    target: int | None = None,
+    reading: Reading = "contribution",
+    edges: Edges | None = None,
+    level: Level | None = None,
+    start: str | None = None,
+    layer: str | None = None,
+    options: Options | None = None,
+    memory: Memory = "1GB",
+    part_size: int = 512,
+    batch_size: int = 64,
+    progress: bool = True,
+) -> Status:
+    """Explain many nodes of a graph, or many graphs, and write Parquet files.
+
+    Every result is written exactly once, whatever dies on the way; what is missing, `resume` adds. The files depend on
+    the settings alone, bit for bit: not on the engine, not on the number of workers, not on interruptions.
+
+    Args:
+        factory: ``"MODULE:FACTORY"``, a function without arguments that returns ``(model, args)`` or
+            ``(model, args, kwargs)``, as for ``xdegree check``. Its arguments are those of the model, for one graph; or
+            a list (or dataset) of PyG ``Data`` alone, ``(model, (graphs,))``, for many.
+        out: the folder for the results, a new or an empty one.
+        engine: ``"local"`` processes, or actors of ``"ray"``, on the cluster that this process is connected to, else on
+            the one that ``RAY_ADDRESS`` names, else on this machine alone.
+        workers: how many of them; as many as there are processors by default.
+        weights: a state dict to load into the model; only tensors are read from the file.
+        index: which nodes (or links, or graphs) are explained.
+        target: the class that is explained, the predicted one by default.
+        reading: as in `explain`.
+        edges: score edges by their end points too, as in `explain`; they get a table of their own.
+        level: what the rows of the model's output are, for one graph; as in `explain`.
+        start: for models of whole numbers, as in `explain`.
+        layer: where strength is read, as in `explain`.
+        options: choices among rules; the paper's by default.
+        memory: budget for the portions of each worker.
+        part_size: instances in one file.
+        batch_size: instances that are explained in one call.
+        progress: show a progress bar.
+
+    Returns:
+        How far the job came: also instances that could not be explained are no exception, but counted and listed.
+
+    Raises:
+        JobError: the job cannot be done, or cannot be gone on with.
+        KeyboardInterrupt: after Ctrl-C; finished parts stay, and `resume` goes on.
+    """
+    _check_engine(engine)
+    workers = _number_of_workers(workers)
+    settings = Settings(
+        factory=_absolute(factory),
+        folder=str(Path.cwd()),
+        weights=None if weights is None else str(Path(weights).resolve()),
+        index="all" if isinstance(index, str) and index == "all" else tuple(index),
+        target=target,
+        reading=reading,
+        edges=edges,
+        level=level,
+        start=start,
+        layer=layer,
+        options=Options() if options is None else options,
+        memory=memory,
+        part_size=part_size,
+        batch_size=batch_size,
+    )
+    path = Path(out)
+    _check_new(path)
+    work = load(settings)
+    settings.parts(work.count)
+    survey(work)
+    folder = Folder(path, settings, fingerprint(work), _versions(), work.count)
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        with locked(path):
+            return _carried_out(folder, work, engine, workers, progress)
+    except OSError as error:
+        raise _unwritable(path, error) from error
+
+
+def resume(
+    out: str | Path, *, engine: Engine | None = None, workers: int | None = None, progress: bool = True
+) -> Status:
+    """Go on with a job: do what is missing, with the settings that it was started with.
+
+    Args:
+        out: the job's folder.
+        engine: another than before, if you like.
+        workers: another number than before, if you like.
+        progress: show a progress bar.
+    """
+    path = Path(out)
+    folder, manifest = opened(path)
+    engine = manifest["run"]["engine"] if engine is None else engine
+    workers = manifest["run"]["workers"] if workers is None else workers
+    _check_engine(engine)
+    workers = _number_of_workers(workers)
+    with locked(path):
+        if folder.status().state == "finished":
+            return _closed(folder, _Report(), manifest["run"])
+        _check_same("versions", _versions(), folder.versions, "install these versions again")
+        work = load(folder.settings)
+        _check_same("the fingerprints", fingerprint(work), folder.fingerprint, "put back what the job was started with")
+        if work.count != folder.instances:
+            raise JobError(f"there were {folder.instances} instances when the job was started, now {work.count}")
+        try:
+            return _carried_out(folder, work, engine, workers, progress)
+        except OSError as error:
+            raise _unwritable(path, error) from error
+
+
+def status(out: str | Path) -> Status:
+    """How far a job is; may be asked at any time, also while it runs."""
+    path = Path(out)
+    folder, manifest = opened(path)
+    if is_locked(path):
+        return folder.status("running")
+    failed = {int(part): why for part, why in manifest["failed"].items()}
+    return folder.status(failed=failed, lost_workers=manifest["lost_workers"], seconds=manifest["seconds"])
+
+
+@dataclass
+class _Report:
+    """What happened during a run."""
+
+    failed: dict[int, str] = field(default_factory=dict)
+    lost_workers: int = 0
+    began: float | None = None
+    ended: float | None = None
+
+    def of_run(self) -> dict[str, Any]:
+        seconds = 0.0 if self.began is None else (self.ended or time.perf_counter()) - self.began
+        return {"failed": self.failed, "lost_workers": self.lost_workers, "seconds": seconds}
+
+
+def _carried_out(folder: Folder, work: Work, engine: Engine, workers: int, progress: bool) -> Status:
+    """Explain what is missing; whatever happens, workers end and the manifest says how far it came."""
+    report, run = _Report(), {"engine": engine, "workers": workers, **_surroundings()}
+    folder.tidy()
+    folder.write_manifest(folder.status("running"), run)
+    parts, finished = folder.settings.parts(work.count), folder.finished()
+    missing = [part for part in range(len(parts)) if part not in finished]
+    done = sum(one["instances"] for one in finished.values())
+    try:
+        crew: Crew = Actors(work) if engine == "ray" else Processes(folder.settings, folder.fingerprint)
+        with closing(crew), tqdm(total=len(parts.ids), initial=done, unit="instance", disable=not progress) as bar:
+            _Foreman(folder, parts, crew, report, bar).work_through(missing, min(workers, len(missing)))
+            report.ended = time.perf_counter()
+    finally:
+        ending = _closed(folder, report, run)
+    return ending
+
+
+def _closed(folder: Folder, report: _Report, run: Mapping[str, Any]) -> Status:
+    """Write the manifest at the end of a run."""
+    ending = folder.status(**report.of_run())
+    folder.write_manifest(ending, run)
+    return ending
+
+
+class _Foreman:
+    """Gives parts to workers, writes what they bring, and replaces those that die."""
+
+    def __init__(self, folder: Folder, parts: Parts, crew: Crew, report: _Report, bar: Any) -> None:
+        self.folder, self.parts, self.crew, self.report, self.bar = folder, parts, crew, report, bar
+        self.waiting: deque[Task] = deque()
+        self.busy: dict[int, Task] = {}
+        self.idle: list[int] = []
+        self.at: dict[int, At] = {}
+        self.tries: Counter[int] = Counter()
+        self.deaths: Counter[Any] = Counter()
+        self.stillborn = self.unwritten = 0
+
+    def work_through(self, missing: Sequence[int], workers: int) -> None:
+        """Until every part is finished or given up."""
+        self.waiting.extend(Task(part, self.parts[part], self.folder.notes(part)) for part in missing)
+        for worker in range(workers):
+            self.crew.hire(worker)
+        while self.waiting or self.busy:
+            for worker, event in self.crew.wait():
+                self._hear(worker, event)
+
+    def _hear(self, worker: int, event: Event) -> None:
+        match event:
+            case Broken(why):
+                raise JobError(why)
+            case At():
+                self.at[worker] = event
+            case Died(how):
+                self._bury(worker, how)
+            case Ready():
+                self.stillborn = 0
+                self.report.began = self.report.began or time.perf_counter()
+                self._next(worker)
+            case Failed():
+                self._again_or_not(self.busy.pop(worker), event.why)
+                self._next(worker)
+            case Done():
+                del self.busy[worker]
+                self._next(worker)  # first, so that nobody waits for the disk
+                self._write(event)
+
+    def _next(self, worker: int) -> None:
+        self.at.pop(worker, None)
+        self.idle.append(worker)
+        if self.waiting:
+            worker = self.idle.pop()
+            self.busy[worker] = self.waiting.popleft()
+            self.crew.give(worker, self.busy[worker])
+
+    def _write(self, done: Done) -> None:
+        try:
+            self.folder.write_part(done.part, {t: done.files[t] for t in tables(self.folder.settings.edges)})
+        except OSError as error:
+            self.report.failed[done.part] = f"it could not be written: {error}"
+            self.unwritten += 1
+            if self.unwritten >= TRIES:  # the rest would be explained for nothing
+                raise JobError(
+                    f"{self.unwritten} parts in a row could not be written to {self.folder.path}: {error}; make room,"
+                    f" then go on with: xdegree job resume {self.folder.path}"
+                ) from error
+            return
+        self.unwritten = 0
+        self.bar.update(done.counts["instances"])
+
+    def _again_or_not(self, task: Task, why: str) -> None:
+        self.tries[task.part] += 1
+        if self.tries[task.part] < TRIES:
+            self.waiting.append(task)
+        else:
+            self.report.failed[task.part] = why
+
+    def _bury(self, worker: int, how: str) -> None:
+        """Give the part of a dead worker to another; leave out what kills again and again."""
+        task, at = self.busy.pop(worker, None), self.at.pop(worker, None)
+        if task is None:
+            self.stillborn += 1
+            if self.stillborn >= TRIES:
+                raise JobError(
+                    f"workers die before they begin ({how}). Is there enough memory for each to hold the model and the"
+                    ' data? A script that starts a job needs `if __name__ == "__main__":` around it'
+                )
+        else:
+            self.report.lost_workers += 1
+            self._mourn(task, at, how)
+        if self.waiting and self.idle:
+            self._next(self.idle.pop())
+        elif self.waiting:
+            self.crew.hire(worker)
+
+    def _mourn(self, task: Task, at: At | None, how: str) -> None:
+        self.deaths[task.part] += 1
+        self.deaths[task.part, at] += 1
+        if self.deaths[task.part] >= DEATHS_OF_A_PART or (at is None and self.deaths[task.part, None] >= TRIES):
+            self.report.failed[task.part] = f"workers died of it {self.deaths[task.part]} times ({how})"
+            return
+        if at is not None and self.deaths[task.part, at] >= DEATHS_OF_A_PLACE:
+            task = _careful(task, at, f"workers died while explaining it, {DEATHS_OF_A_PLACE} times ({how})")
+        self.waiting.appendleft(task)
+
+
+def _careful(task: Task, at: At, why: str) -> Task:
+    """The same part, its deadly batch one by one; and without the instance that kills also then."""
+    if at.index is None:
+        return replace(task, alone=task.alone | {at.place})
+    return replace(task, skip={**task.skip, at.index: why})
+
+
+def _check_engine(engine: object) -> None:
+    if engine not in get_args(Engine):
+        raise JobError(f"engine must be one of {get_args(Engine)} (got {engine!r})")
+    pyarrow()
+    if engine == "ray":
+        ray()
+
+
+def _number_of_workers(workers: Any) -> int:
+    if workers is None:
+        return cpu_count() or 1
+    if isinstance(workers, bool) or not isinstance(workers, int) or workers < 1:
+        raise JobError(f"workers must be a whole number, at least 1 (got {workers!r})")
+    return workers
+
+
+def _absolute(factory: str) -> str:
+    """A path to a Python file stays valid wherever the job is gone on with."""
+    module, colon, name = factory.rpartition(":")
+    return f"{Path(module).resolve()}{colon}{name}" if module.endswith(".py") else factory
+
+
+def _check_new(path: Path) -> None:
+    if (path / "manifest.json").exists():
+        raise JobError(
+            f"{path} holds a job already; go on with it: xdegree job resume {path}; or choose another folder"
+        )
+    if path.exists() and (not path.is_dir() or [file for file in path.iterdir() if file.name != ".lock"]):
+        raise JobError(f"{path} is no empty folder; choose another one")
+
+
+def _unwritable(path: Path, error: OSError) -> JobError:
+    then = f"go on with: xdegree job resume {path}" if (path / "manifest.json").is_file() else "start again"
+    return JobError(f"{path} cannot be written to: {error}; mend that, then {then}")
+
+
+def _versions() -> dict[str, str]:
+    """Of what decides the answer."""
+    return {name: version(name) for name in ("xdegree", "torch", "torch_geometric")}
+
+
+def _surroundings() -> dict[str, str]:
+    """What else is worth a note."""
+    return {"python": platform.python_version(), "pyarrow": version("pyarrow"), "platform": platform.platform()}
+
+
+def _check_same(what: str, found: Mapping[str, str], before: Mapping[str, str], advice: str) -> None:
+    if other := differing(found, before):
+        raise JobError(
+            f"the job cannot be gone on with: its {other} changed since it was started ({what} differ), and parts with"
+            f" other answers would stand side by side; {advice}, or start another job in another folder"
+        )
