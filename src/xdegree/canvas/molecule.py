@@ -9,13 +9,14 @@ from torch import Tensor
 
 from ..datasets.mutagenicity import ATOMS
 from .base import Canvas, Colours, Edge, EdgeColours, edge_of
-from .colours import is_dark
+from .colours import GREY, is_dark
 
 if TYPE_CHECKING:
     from rdkit.Chem import Mol
     from torch_geometric.data import Data
 
 BOND = 42.0  # pixels per unit of RDKit's places, in which a bond is 1.5 long
+_RING = re.compile(r"(<ellipse [^>]*stroke:)#\w{6}")
 _BOND_ORDERS = ("SINGLE", "DOUBLE", "TRIPLE")
 
 
@@ -36,7 +37,10 @@ class Molecule(Canvas):
         return 0.0, 0.0, float(self.size[0]), float(self.size[1])
 
     def svg(self, nodes: Colours, edges: EdgeColours) -> str:
-        """RDKit's drawing with highlighted atoms and bonds; letters on dark highlights are white."""
+        """RDKit's drawing with highlighted atoms and bonds; letters on dark highlights are white.
+
+        Highlighted atoms have a thin ring, so that a small score is told from none.
+        """
         drawer = _drawer(self.size)
         bonds = {edge_of(b.GetBeginAtomIdx(), b.GetEndAtomIdx()): b.GetIdx() for b in self.mol.GetBonds()}
         coloured = {bonds[edge]: _rgb(colour) for edge, colour in edges.items() if edge in bonds}
@@ -50,7 +54,7 @@ class Molecule(Canvas):
         drawer.FinishDrawing()
         dark = "|".join(str(atom) for atom, colour in nodes.items() if is_dark(colour))
         letters = re.compile(rf"(<path class='atom-(?:{dark})' [^>]*)fill='#000000'")
-        text: str = drawer.GetDrawingText()
+        text: str = _RING.sub(rf"\1{GREY}", drawer.GetDrawingText())
         return letters.sub(r"\1fill='#FFFFFF'", text) if dark else text
 
 

@@ -83,9 +83,10 @@ def sentence_canvas(
     row_of = {word: number for number, row in enumerate(rows) for word in row}
     across = _across(rows, widths)
     wide = max(across[row[-1]] + widths[row[-1]] / 2 for row in rows)
-    spans = [_spans(number, row_of, across, edges, wide) for number in range(len(rows))]
+    feet = _feet(edges, across, widths)
+    spans = [_spans(number, row_of, feet, edges, wide) for number in range(len(rows))]
     tracks = [_tracks(row) for row in spans]
-    tall = [FOOT + STEP * (1 + max(track.values(), default=-1)) + TALL + BELOW for track in tracks]
+    tall = [FOOT + STEP * max(track.values(), default=0) + TALL + BELOW for track in tracks]
     total = sum(tall) - BELOW
     base = [total - sum(tall[: number + 1]) + BELOW + TALL / 2 for number in range(len(rows))]
     places = {word: (across[word], base[row_of[word]]) for word in range(len(words))}
@@ -123,13 +124,20 @@ def _tree(heads: Sequence[int] | Tensor, count: int) -> list[Edge]:
 
 
 def _rows(widths: Sequence[float], width: float) -> list[list[int]]:
-    """Words in lines, about equally full: the last line of a greedy filling is often one word."""
-    total = sum(widths) + GAP * (len(widths) - 1)
-    even = max(total / math.ceil(total / width) * 1.04, *widths)
+    """As few lines as possible, and these about equally full: the last one of a greedy filling is often one word."""
+    fewest = len(_filled(widths, width))
+    narrow, wide = 0.0, width
+    for _ in range(20):
+        middle = (narrow + wide) / 2
+        narrow, wide = (narrow, middle) if len(_filled(widths, middle)) <= fewest else (middle, wide)
+    return _filled(widths, wide)
+
+
+def _filled(widths: Sequence[float], width: float) -> list[list[int]]:
     rows, used = [[0]], widths[0]
     for word in range(1, len(widths)):
         used += GAP + widths[word]
-        if used > min(even, max(width, *widths)):
+        if used > width:
             rows.append([])
             used = widths[word]
         rows[-1].append(word)
@@ -147,6 +155,19 @@ def _across(rows: list[list[int]], widths: Sequence[float]) -> dict[int, float]:
     return found
 
 
+def _feet(edges: list[Edge], across: dict[int, float], widths: Sequence[float]) -> dict[tuple[int, Edge], float]:
+    """Where an arc stands on a word: beside its other arcs, the shortest ones outside, so that they do not cross."""
+    found = {}
+    for word, middle in across.items():
+        left = sorted((edge for edge in edges if edge[1] == word), key=lambda edge: -edge[0])
+        right = sorted((edge for edge in edges if edge[0] == word), key=lambda edge: -edge[1])
+        own = [*left, *right]
+        step = min(0.4, (widths[word] - 0.5) / max(len(own) - 1, 1))
+        for number, edge in enumerate(own):
+            found[word, edge] = middle + (number - (len(own) - 1) / 2) * step
+    return found
+
+
 @dataclass(frozen=True)
 class _Span:
     """What of an arc lies above one line of text; an open end goes on in another line."""
@@ -158,17 +179,17 @@ class _Span:
 
 
 def _spans(
-    row: int, row_of: dict[int, int], across: dict[int, float], edges: list[Edge], wide: float
+    row: int, row_of: dict[int, int], feet: dict[tuple[int, Edge], float], edges: list[Edge], wide: float
 ) -> dict[Edge, _Span]:
     found = {}
     for u, v in edges:
         first, last = row_of[u], row_of[v]
         if first == last == row:
-            found[u, v] = _Span(across[u], across[v])
+            found[u, v] = _Span(feet[u, (u, v)], feet[v, (u, v)])
         elif row == first:
-            found[u, v] = _Span(across[u], wide, opens_right=True)
+            found[u, v] = _Span(feet[u, (u, v)], wide, opens_right=True)
         elif row == last:
-            found[u, v] = _Span(0.0, across[v], opens_left=True)
+            found[u, v] = _Span(0.0, feet[v, (u, v)], opens_left=True)
     return found
 
 

@@ -24,7 +24,7 @@ from ..tree import ExplanationTree, Group, Level, Merge
 from .graph import SMALL, draw_edges, node_size, write
 from .molecule import draw_molecule
 from .sentence import draw_sentence
-from .style import bare, centred, colour_bar, figure_of, new_axes
+from .style import bare, centred, colour_bar, figure_of, new_axes, signed
 
 MOST_LEAVES = 150  # more lines than that fit no page
 MOST_NUMBERS = 40
@@ -48,7 +48,7 @@ def plot_agglomeration(
             or the graph itself as edge_index [2, E].
         levels: which levels; by default the first, the last, and others evenly between.
         panels: how many levels at most, where they are not named.
-        columns: panels side by side; by default as many as are readable: one for sentences, three otherwise.
+        columns: panels side by side; by default as many as are readable: one for sentences, up to four otherwise.
         title: above the picture.
         unit: what the scores are measured in, for the colour bar; by default what the tree says.
 
@@ -59,8 +59,8 @@ def plot_agglomeration(
         raise ValueError("the tree has no levels: there is nothing to show")
     canvas = on if isinstance(on, Canvas) else graph_canvas(on, [node for leaf in tree.leaves for node in leaf.nodes])
     chosen = _chosen(len(tree.levels), panels) if levels is None else [range(len(tree.levels))[n] for n in levels]
-    columns = min(columns or (1 if isinstance(canvas, Sentence) else 3), len(chosen))
-    rows = math.ceil(len(chosen) / columns)
+    rows = math.ceil(len(chosen) / (columns or (1 if isinstance(canvas, Sentence) else 4)))
+    columns = columns or math.ceil(len(chosen) / rows)
     figure = Figure(figsize=_size(canvas, columns, rows), dpi=150, layout="constrained")
     if title is not None:
         figure.suptitle(title, fontsize=11, color=INK, parse_math=False)
@@ -87,14 +87,14 @@ def _chosen(count: int, panels: int) -> list[int]:
 def _said(level: Level) -> str:
     if len(level) > 3:
         return f"{len(level)} groups"
-    return ", ".join(f"{group.score:+.3g}" for group in level)
+    return ", ".join(signed(group.score) for group in level)
 
 
 def _size(canvas: Canvas, columns: int, rows: int) -> tuple[float, float]:
     """Inches for panels that have the shape of what they show."""
     left, low, right, high = canvas.box
     shape = min(max((high - low) / max(right - left, 1e-9), 0.08), 1.6)
-    width = 9.0 if isinstance(canvas, Sentence) else 3.6 * columns
+    width = 9.0 if isinstance(canvas, Sentence) else min(3.6 * columns, 11.0)
     return max(width, 4.6), max(width / columns * shape, 0.5) * rows + 0.35 * rows + 0.9
 
 
@@ -168,9 +168,9 @@ def plot_dendrogram(
     for merge in strongest:
         place = picture.place(merge.union)
         ax.annotate(
-            f"{merge.interaction:+.2g}",
+            signed(merge.interaction, norm.halfrange),
             place,
-            xytext=(4, 2),
+            xytext=(4, 3),
             textcoords="offset points",
             fontsize=7.5,
             color=INK,
@@ -179,7 +179,7 @@ def plot_dendrogram(
         )
     ax.set(xlim=(-0.1, len(tree.levels) + 0.6), ylim=(len(order) - 0.4, -0.6))
     ax.set_yticks(range(len(order)), [_name(part, names or {}) for part in order], fontsize=8, parse_math=False)
-    ax.set_xticks([n + 1 for n in range(len(tree.levels))], [str(n) for n in range(len(tree.levels))], fontsize=8)
+    ax.set_xticks(range(len(tree.levels) + 1), ["alone", *map(str, range(len(tree.levels)))], fontsize=8)
     ax.set_xlabel("level (the number at a merge is its interaction)", fontsize=9, color=INK)
     ax.tick_params(length=0, labelcolor=INK)
     for side in ax.spines.values():
@@ -241,6 +241,6 @@ def _draw_merge(ax: Axes, merge: Merge, picture: _Dendrogram, most: float) -> No
     for part in merge.parts:
         left, y = picture.place(part)
         ax.plot([left, x], [y, y], c=signed_colour(part.score, most), lw=3, solid_capstyle="butt", gid="group")
-        ax.plot([left, x], [y, y], c=GREY, lw=0.5, zorder=1.5)
+        ax.plot([left, x], [y, y], c=GREY, lw=0.4, zorder=2.5)
     rows = [picture.row[part.nodes] for part in merge.parts]
     ax.plot([x, x], [min(rows), max(rows)], c=GREY, lw=1, gid="merge")

@@ -105,7 +105,8 @@ def plot_surface(
         axis.set_label_text(label, fontsize=9, color=INK)
         axis.set_tick_params(labelsize=8)
     ax.view_init(elev=24, azim=-128)
-    ax.set_box_aspect(None, zoom=0.86)
+    ax.set_position((0.0, 0.02, 0.94, 0.98))
+    ax.set_box_aspect((1.25, 1.25, 0.85), zoom=0.98)
     if title is not None:
         ax.set_title(title, fontsize=11, color=INK, parse_math=False)
     return figure_of(ax)

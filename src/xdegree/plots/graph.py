@@ -29,6 +29,7 @@ from ..explanation import Explanation
 from .style import SIGNED_MAP, bare, centred, colour_bar, figure_of, ids, new_axes
 
 SMALL = 40  # up to so many nodes, each is large enough to hold its label
+CROWD = 300  # from so many edges on they step back behind the nodes
 MANY = 16  # labels outside of their nodes at most: more would cover each other
 
 
@@ -130,7 +131,7 @@ def draw_edges(
         [line for line, _ in lines],
         colors=[INK if both else GREY for _, both in lines],
         linewidths=[(1.6 if both else 0.6) * scale for _, both in lines],
-        alpha=0.7,
+        alpha=0.7 if len(lines) <= CROWD else 0.4,
         zorder=1,
         gid="edges",
     )
