@@ -5,11 +5,11 @@ import sys
 from collections.abc import Sequence
 from importlib.metadata import version
 
-from . import check, reproduce
+from . import check, job, reproduce
 from .loading import UsageError
 
 USAGE = 2
-COMMANDS = (check, reproduce)
+COMMANDS = (check, job, reproduce)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
