@@ -1,0 +1,186 @@
+"""A crew of workers within the test's own process, and the models that jobs are tried on."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from xdegree.jobs.worker import Died, Event, Task, Worker
+
+MODELS = '''
+import os, signal, time
+from pathlib import Path
+import torch
+from torch_geometric.data import Data
+from xdegree.models import GCN
+
+HERE = Path(__file__).parent
+MAGIC = 77.0
+
+
+def made(level):
+    torch.manual_seed(0)
+    return Troubled(3, 2, level=level)
+
+
+class Troubled(GCN):
+    """Does something terrible, once, when it meets a magic number in a worker's process."""
+
+    def forward(self, x, edge_index, batch=None):
+        if (x == MAGIC).any() and not (HERE / "done").exists() and (HERE / "trouble").exists():
+            trouble = (HERE / "trouble").read_text()
+            (HERE / "done").touch()
+            while not (HERE / "out" / "instances" / "part-000000.parquet").exists():
+                time.sleep(0.01)  # so that another worker is free to take over
+            if trouble == "kill":
+                os.kill(os.getpid(), signal.SIGKILL)
+            if trouble == "interrupt":  # a terminal tells all
+                os.kill(os.getppid(), signal.SIGINT)
+                os.kill(os.getpid(), signal.SIGINT)
+                time.sleep(60)
+        return super().forward(x, edge_index, batch)
+
+
+def sound():
+    draw = torch.Generator().manual_seed(0)
+    graphs = []
+    for number in range(24):
+        n = 3 + number % 5
+        graphs.append(Data(x=torch.randn(n, 3, generator=draw), edge_index=torch.randint(n, (2, 2 * n), generator=draw)))
+    return graphs
+
+
+def of_graphs():
+    return made("graph"), (sound(),)
+
+
+def magic():
+    graphs = sound()
+    graphs[9].x[0, 0] = MAGIC
+    return made("graph"), (graphs,)
+
+
+def poisoned():
+    graphs = sound()
+    graphs[5].edge_index[0, 0] = len(graphs[5].x)  # in a batch, a node of the next graph
+    graphs[6].x[0, 0] = float("nan")
+    graphs[7] = "a molecule"
+    graphs[8] = Data(x=torch.zeros(2, 9), edge_index=torch.tensor([[0], [1]]))
+    graphs[9] = Data(edge_index=torch.tensor([[0], [1]]))
+    return made("graph"), (graphs,)
+
+
+class Unreadable(torch.utils.data.Dataset):
+    def __len__(self):
+        return 6
+
+    def __getitem__(self, i):
+        if i == 2:
+            raise KeyError("molecule 2")
+        if i == 4 and (HERE / "disk").exists():
+            raise OSError(5, "Input/output error")
+        return sound()[i]
+
+
+def unreadable():
+    return made("graph"), (Unreadable(),)
+
+
+def of_nodes():
+    model, draw = made("node"), torch.Generator().manual_seed(0)
+    return model, (torch.randn(30, 3, generator=draw), torch.randint(30, (2, 40), generator=draw))
+
+
+def keywords():
+    model, (x, edge_index) = of_nodes()
+    return model, [x], {"edge_index": edge_index}
+
+
+def overflowing():
+    model, (x, edge_index) = of_nodes()
+    x[3] = 3e38
+    return model, (x, edge_index)
+
+
+def at_random():
+    model, args = of_nodes()
+    with torch.no_grad():
+        model.lin1.weight += float(time.perf_counter())
+    return model, args
+
+
+def scaled():
+    model, args = of_nodes()
+    with torch.no_grad():
+        model.lin1.weight *= float((HERE / "scale").read_text())
+    return model, args
+
+
+def odd():
+    model, args = of_nodes()
+    return (lambda x, edge_index: torch.special.i0(model(x, edge_index))), args
+
+
+def typed():
+    return (lambda x_dict: x_dict["a"]), ({"a": torch.ones(2, 2)},)
+
+
+def none():
+    return made("graph"), ([],)
+
+
+def wrong_width():
+    model, (x, edge_index) = of_nodes()
+    return model, (x[:, :2], edge_index)
+
+
+def broken():
+    raise RuntimeError("no data here")
+'''
+
+
+class Inline:
+    """Workers that take turns in this process. `fate` may end one, or do other harm, at any event."""
+
+    def __init__(self, settings, expected, fate=lambda worker, event: None):
+        self.settings, self.expected, self.fate = settings, expected, fate
+        self.streams: dict[int, Iterator[Event]] = {}
+        self.hired: list[int] = []
+        self.tasks: list[Task] = []
+        self.closed = False
+        self.workers: dict[int, Worker] = {}
+
+    def hire(self, worker):
+        self.hired.append(worker)
+        self.workers[worker] = Worker()
+        self.streams[worker] = self.workers[worker].start(self.settings, self.expected)
+
+    def give(self, worker, task):
+        self.tasks.append(task)
+        self.streams[worker] = self.workers[worker].explain(task)
+
+    def wait(self) -> list[tuple[int, Event]]:
+        for worker in list(self.streams):
+            stream = self.streams.pop(worker)
+            event = next(stream, None)
+            if event is None:
+                continue
+            how = self.fate(worker, event)
+            if how is not None:
+                return [(worker, Died(how))]
+            self.streams[worker] = stream  # at the end: the others come first now
+            return [(worker, event)]
+        raise AssertionError("nobody has anything to tell")
+
+    def close(self):
+        self.closed = True
+
+
+class Place:
+    def __init__(self, folder: Path, module: str):
+        self.folder, self.module, self.out = folder, module, folder / "out"
+
+    def __call__(self, factory: str) -> str:
+        return f"{self.module}:{factory}"
+
+    def files(self, out: str = "out") -> dict[str, bytes]:
+        """All results, by the names of their files."""
+        return {str(f.relative_to(self.folder / out)): f.read_bytes() for f in (self.folder / out).rglob("*.parquet")}
