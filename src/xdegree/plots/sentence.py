@@ -89,6 +89,8 @@ def draw_sentence(ax: Axes, canvas: Sentence, words: Mapping[int, str], arcs: Ma
     drawn = LineCollection([line for line, _ in lines], colors=[colour or GREY for _, colour in lines])
     drawn.set(linewidths=[2.6 if colour else 0.9 for _, colour in lines], zorder=1, gid="arcs")
     ax.add_collection(drawn)
+    edged = LineCollection([line for line, colour in lines if colour], colors=GREY, linewidths=0.4, zorder=1.1)
+    ax.add_collection(edged)  # so that an arc of nearly no score can be seen
     for word, (x, y) in canvas.places.items():
         fill, wide = words.get(word, NOTHING), canvas.widths[word]
         box = FancyBboxPatch(
