@@ -5,11 +5,11 @@ import sys
 from collections.abc import Sequence
 from importlib.metadata import version
 
-from . import check, job, reproduce
+from . import check, explorer, job, reproduce
 from .loading import UsageError
 
 USAGE = 2
-COMMANDS = (check, job, reproduce)
+COMMANDS = (check, explorer, job, reproduce)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

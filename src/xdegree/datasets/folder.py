@@ -21,9 +21,13 @@ class BrokenFileError(ValueError):
 
 
 def data_folder() -> Path:
-    """The folder of the datasets: ``$XDEGREE_DATA`` if set, else ``xdegree`` in the user's cache folder."""
-    if given := os.environ.get("XDEGREE_DATA"):
-        return Path(given)
+    """The folder of the datasets: ``$XDEGREE_DATA`` if set, else that of `cache_folder`."""
+    given = os.environ.get("XDEGREE_DATA")
+    return Path(given) if given else cache_folder()
+
+
+def cache_folder() -> Path:
+    """``xdegree`` in the user's cache folder: for what can be made again."""
     if sys.platform == "win32":
         cache = Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
     elif sys.platform == "darwin":

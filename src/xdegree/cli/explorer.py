@@ -1,0 +1,108 @@
+"""``xdegree explorer``: a local page where one clicks on nodes and reads what they contribute."""
+
+import argparse
+import logging
+import webbrowser
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .loading import UsageError, load_weights, made
+
+if TYPE_CHECKING:
+    from ..explorer.subject import Example
+
+EXAMPLES = ("molecules", "ba-shapes", "sentences")
+DESCRIPTION = """\
+Open a page on this machine: choose a prediction, click on nodes, atoms or words, and read what they contribute.
+
+Without MODULE:FACTORY it shows examples. Their small models are trained at the first start, which takes some seconds,
+and kept in the user's cache folder. With it, it shows your own model:
+
+    def factory():
+        return model, (x, edge_index)             # or a Data object, or a list of them: model, (graphs,)
+
+MODULE is a module that can be imported from here, or a path to a Python file (models/net.py:factory).
+
+The page is answered to this machine only and loads nothing from elsewhere. Stop it with Ctrl-C.
+"""
+
+
+def add_to(commands: Any) -> None:
+    """Tell the parser about this command."""
+    parser = commands.add_parser(
+        "explorer",
+        help="open a page to click on nodes and read what they contribute",
+        description=DESCRIPTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "factory", nargs="?", metavar="MODULE:FACTORY", help="a function that returns (model, args[, kwargs])"
+    )
+    parser.add_argument(
+        "--weights", type=Path, metavar="FILE", help="a state dict to load into the model, as torch.save wrote it"
+    )
+    parser.add_argument(
+        "--data",
+        type=Path,
+        metavar="FILE",
+        action="append",
+        default=[],
+        help="a graph as JSON, for your model; repeatable",
+    )
+    parser.add_argument("--classes", metavar="A,B,…", default="", help="names of the classes of your model")
+    parser.add_argument(
+        "--example", choices=EXAMPLES, action="append", default=[], help="show only this example; repeatable"
+    )
+    parser.add_argument("--port", type=int, default=8050, help="where to listen, 0 for any free port (default: 8050)")
+    parser.add_argument("--no-browser", action="store_true", help="do not open a browser window")
+    parser.set_defaults(run=run)
+
+
+def run(given: argparse.Namespace) -> int:
+    """Prepare the examples, listen, and answer until interrupted."""
+    try:
+        from ..explorer import make_app, server
+    except ModuleNotFoundError as error:
+        raise UsageError(str(error)) from error
+    app = make_app(_examples(given))
+    try:
+        listening = server(app, port=given.port)
+    except (OSError, OverflowError, SystemExit) as error:
+        raise UsageError(f"port {given.port} cannot be used ({error}); choose another, as --port 0") from error
+    logging.getLogger("werkzeug").setLevel(logging.WARNING)
+    address = f"http://127.0.0.1:{listening.server_port}/"
+    print(f"xdegree explorer: {address} (Ctrl-C stops it)", flush=True)
+    if not given.no_browser:
+        webbrowser.open(address)
+    try:
+        listening.serve_forever()
+    except KeyboardInterrupt:
+        print()
+    finally:
+        listening.server_close()
+    return 0
+
+
+def _examples(given: argparse.Namespace) -> "list[Example]":
+    if given.factory is not None:
+        return [_own(given)]
+    if given.weights is not None or given.data or given.classes:
+        raise UsageError("--weights, --data and --classes are for a model of your own: name its MODULE:FACTORY")
+    from ..explorer import examples
+
+    return examples.prepared(given.example or EXAMPLES, say=lambda text: print(text, flush=True))
+
+
+def _own(given: argparse.Namespace) -> "Example":
+    from ..explorer.own import own_example
+    from ..explorer.problem import Problem
+
+    model, args, kwargs = made(given.factory)
+    if given.weights is not None:
+        load_weights(model, given.weights)
+    classes = [name.strip() for name in given.classes.split(",") if name.strip()]
+    try:
+        graphs = [path.read_text("utf-8") for path in given.data]
+        return own_example(model, args, kwargs, graphs=graphs, classes=classes)
+    except (Problem, OSError, UnicodeDecodeError) as error:
+        raise UsageError(str(error)) from error

@@ -1,0 +1,191 @@
+"""What the page asks the engine, as plain results: no layout, no browser, and nothing that belongs to one reader."""
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ..agglomerate import Growth, grown_tree
+from ..baselines import METHODS
+from ..contextual import Scorer
+from ..decompose import decompose
+from ..explain import explain
+from ..explanation import Explanation
+from ..inputs import model_call
+from ..registry import MissingRuleError
+from ..tree import ExplanationTree
+from .problem import Problem
+from .subject import Subject
+
+OFFERED = tuple(name for name in METHODS if name != "PGExplainer")
+"""PGExplainer learns from many predictions before it explains one, so a page cannot offer it at once."""
+SLOW = ("SubgraphX", "GNNExplainer", "GNN-LRP", "DEGREE in context", "integrated gradients")
+IN_UNITS = ("DEGREE",)
+"""Methods whose scores are parts of the prediction itself."""
+PATIENCE = 20.0
+"""Seconds that the agglomeration may take; the levels found until then are shown."""
+MEMORY = "1GB"
+"""For the portions of one question."""
+
+Row = tuple[float, ...]
+"""One number per class."""
+
+
+@dataclass(frozen=True)
+class GroupAnswer:
+    """What two groups contribute to every class; the parts add up to the prediction."""
+
+    a: Row
+    b: Row
+    together: Row
+    """Of both as one group."""
+    interaction: Row
+    """What they do only together: ``together - a - b``."""
+    rest: Row
+    """Of all other nodes."""
+    meeting: Row
+    """What is left of the prediction: what the groups do only together with the rest."""
+    total: Row
+    """The model's own output."""
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Grown:
+    """An agglomeration, and whether it came to its end."""
+
+    tree: ExplanationTree
+    complete: bool
+
+
+class Answers:
+    """Questions to the engine, one at a time: it sets switches of the whole process while it runs.
+
+    What is kept is found by the prediction alone (`Subject` never changes), so readers share work but no choices.
+    """
+
+    def __init__(self, patience: float = PATIENCE) -> None:
+        self.patience = patience
+        self._turn = threading.Lock()
+        self.explanation = lru_cache(64)(self._explanation)
+        """The scores of all nodes for a class (`Explanation`, in the numbering of the whole graph)."""
+        self.grown = lru_cache(32)(self._grown)
+        """The agglomeration for a class."""
+        self.scores = lru_cache(128)(self._scores)
+        """The scores ``[N]`` of any method for a class."""
+
+    def _ask(self, question: Callable[[], Any]) -> Any:
+        with self._turn, torch.no_grad():
+            try:
+                return question()
+            except MissingRuleError as error:
+                raise Problem(f"The model has an operation without a rule: {str(error).splitlines()[0]}") from error
+
+    def groups(self, subject: Subject, a: Sequence[int], b: Sequence[int]) -> GroupAnswer:
+        """What two groups contribute, alone and together, and what the rest does: one call of the engine."""
+        if both := sorted(set(a) & set(b)):
+            raise Problem(f"Node {both[0]} is in both groups; their interaction is only defined for separate ones.")
+        one, chosen = subject.one, {*a, *b}
+        rest = [node for node in subject.nodes if node not in chosen]
+        local = [subject.local(sorted(group)) for group in (a, b, chosen, rest)]
+        start = time.perf_counter()
+        found = self._ask(
+            lambda: decompose(
+                one.model, one.x, one.edge_index, groups=local, memory=MEMORY, model_kwargs=dict(one.kwargs)
+            )
+        )
+        rows = found.target.reshape(4, -1, len(one.prediction))[:, one.row].double()
+        seconds = time.perf_counter() - start
+        total = one.prediction.double()
+        return GroupAnswer(
+            a=_row(rows[0]),
+            b=_row(rows[1]),
+            together=_row(rows[2]),
+            interaction=_row(rows[2] - rows[0] - rows[1]),
+            rest=_row(rows[3]),
+            meeting=_row(total - rows[2] - rows[3]),
+            total=_row(total),
+            seconds=seconds,
+        )
+
+    def _explanation(self, subject: Subject, target: int) -> Explanation:
+        found: Explanation = self._ask(
+            lambda: explain(
+                subject.one.model,
+                subject.data.x,
+                subject.data.edge_index,
+                index=subject.index,
+                target=target,
+                memory=MEMORY,
+                model_kwargs=subject.kwargs,
+            )
+        )
+        return found
+
+    def _grown(self, subject: Subject, target: int) -> Grown:
+        model, data = subject.one.model, subject.data
+        call = model_call(model, (data.x, data.edge_index), subject.kwargs)
+        scorer: Scorer = self._ask(
+            lambda: Scorer.of(model, call, index=subject.index, target=target, seed=0, memory=MEMORY)
+        )
+        growth, count, complete = Growth(), 0, True
+        levels, until = growth.levels(scorer), time.monotonic() + self.patience
+        while True:
+            # Level by level, so that a short question of another reader does not wait for all of them.
+            if self._ask(lambda: next(levels, None)) is None:
+                break
+            count += 1
+            if time.monotonic() > until:
+                complete = False
+                break
+        if not count:
+            raise Problem("Nothing grows here: no node of this graph contributes anything.")
+        # Nothing is scored twice: what the levels needed is known by now.
+        tree = self._ask(lambda: grown_tree(scorer, replace(growth, budget=count)))
+        return Grown(tree, complete)
+
+    def _scores(self, subject: Subject, method: str, target: int) -> Tensor:
+        if method not in OFFERED:
+            raise Problem(f"There is no method {method[:40]!r}; choose one from the list.")
+        try:
+            chosen = METHODS[method]()
+            # Not under `_ask`: gradients are needed, and only the engine's own methods need its turn.
+            with self._turn:
+                found: Tensor = chosen(replace(subject.one, target=target)).node.detach()
+        except (ValueError, ImportError, NotImplementedError, RuntimeError, MissingRuleError) as error:
+            raise Problem(f"{method} cannot explain this: {str(error).splitlines()[0]}") from error
+        if not found.isfinite().all():
+            raise Problem(f"{method} gave scores that are not finite.")
+        return found
+
+
+def agreement(first: Tensor, second: Tensor) -> float | None:
+    """Spearman's rank correlation of two methods' scores; None where one of them ranks nothing."""
+    a, b = (_ranks(scores) for scores in (first, second))
+    a, b = a - a.mean(), b - b.mean()
+    size = float(a.norm() * b.norm())
+    return float(a @ b) / size if size else None
+
+
+def _ranks(scores: Tensor) -> Tensor:
+    """Ranks, equal ones for equal scores (up to rounding)."""
+    values = scores.double()
+    steps = (values / (values.abs().max() or 1) * 1e6).round()
+    _, place, count = torch.unique(steps, return_inverse=True, return_counts=True)
+    last = count.cumsum(0).double()
+    return (last - (count.double() - 1) / 2)[place]
+
+
+def probabilities(subject: Subject) -> Row | None:
+    """Of each class; None for a single output, which is no class."""
+    values = subject.one.prediction.double()
+    return None if len(values) == 1 else _row(values.softmax(0))
+
+
+def _row(values: Tensor) -> Row:
+    return tuple(values.tolist())

@@ -1,0 +1,128 @@
+"""The examples that come with the page: real data where the data folder has them, else data that are made up."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import torch
+from torch_geometric.data import Data
+from torch_geometric.utils import k_hop_subgraph
+
+from ..checkpoints import BrokenCheckpointError
+from ..datasets import Dataset, data_folder, graph_sst2, load, mutag
+from ..datasets.folder import cache_folder
+from ..datasets.mutagenicity import ATOMS
+from ..recipes import Recipe, trained
+from ..training import TrainingResult
+from . import made_up
+from .subject import Example, Item
+
+SHOWN = 60
+"""Predictions of an example that the list offers."""
+
+
+def ba_shapes(folder: Path | None) -> Example:
+    """Houses on a random graph: which part of a house is a node?"""
+    dataset = load("ba_shapes", seed=0, origin="generated")
+    model, dataset, reached = trained(dataset, how=Recipe("GCN", 500, lr=0.01), folder=folder)
+    data = dataset.data
+    with torch.no_grad():
+        right = model(data.x, data.edge_index).argmax(-1) == data.y
+    chosen = (right & data.test_mask & (data.motif >= 0)).nonzero().flatten().tolist()
+    roles = ("base", "middle of a house", "bottom of a house", "top of a house")
+    # Neighbourhoods that are neither trivial nor crowded come first.
+    sizes = {node: len(k_hop_subgraph(node, len(model.convs), data.edge_index)[0]) for node in chosen}
+    chosen.sort(key=lambda node: (abs(sizes[node] - 30), node))
+    items = [
+        Item(f"node {node}: {roles[int(data.y[node])]}, {sizes[node]} nodes within reach", data, node)
+        for node in chosen[:SHOWN]
+    ]
+    note = f"80 houses on a random graph of 300 nodes, generated. {_model(reached)}"
+    return Example("ba-shapes", "BA-Shapes", note, "graph", model, items, roles)
+
+
+def molecules(folder: Path | None) -> Example:
+    """Mutagenicity if the data folder has it, else molecules put together from parts."""
+    if (data_folder() / "mutagenicity" / "raw").is_dir():
+        model, dataset, reached = trained(mutag(), how=Recipe("GCN", 12), folder=folder)
+        items = [
+            Item(f"molecule {number}, {_formula(graph)}", graph)
+            for number, graph in _test(dataset, most=60)
+            if int(graph.edge_mask.sum())
+        ]
+        note = f"Mutagenicity: molecules that do or do not change the DNA of bacteria. {_model(reached)}"
+        classes = ("mutagen", "nonmutagen")
+    else:
+        dataset, names = made_up.molecules()
+        model, dataset, reached = trained(dataset, how=Recipe("GCN", 25, lr=0.01), folder=folder)
+        items = [Item(names[number], graph) for number, graph in _test(dataset)]
+        note = f"Generated molecules, {dataset.note}. {_model(reached)}"
+        classes = ("no nitro group", "nitro group")
+    return Example("molecules", "Molecules", note, "molecule", model, items[:SHOWN], classes, ATOMS)
+
+
+def sentences(folder: Path | None) -> Example:
+    """Sentences of SST-2 if the data folder has them, else sentences of a small grammar."""
+    if any((data_folder() / name).is_dir() for name in ("graph_sst2_rebuilt", "Graph-SST2")):
+        model, dataset, reached = trained(graph_sst2(limit=3000), folder=folder)
+        note = f"Film reviews of SST-2 as dependency trees ({dataset.note or 'the original'}). {_model(reached)}"
+    else:
+        dataset = made_up.sentences()
+        model, dataset, reached = trained(dataset, how=Recipe("GCN", 12, lr=0.01), folder=folder)
+        note = f"Generated sentences, {dataset.note}. {_model(reached)}"
+    items = [Item(_cut(" ".join(graph.words)), graph) for _, graph in _test(dataset) if len(graph.words) > 3]
+    return Example("sentences", "Sentences", note, "sentence", model, items[:SHOWN], ("negative", "positive"))
+
+
+EXAMPLES: dict[str, Callable[[Path | None], Example]] = {
+    "molecules": molecules,
+    "ba-shapes": ba_shapes,
+    "sentences": sentences,
+}
+
+
+def _test(dataset: Dataset, most: int = 10**6) -> Sequence[tuple[int, Data]]:
+    """Graphs that the model has not learnt from, none too large to look at."""
+    ids = dataset.splits["test"].tolist()
+    return [(i, dataset.graphs[i]) for i in ids if int(dataset.graphs[i].num_nodes or 0) <= most]
+
+
+def _formula(graph: Data) -> str:
+    counts = torch.bincount(graph.x.argmax(1), minlength=len(ATOMS)).tolist()
+    return "".join(f"{ATOMS[i]}{n if n > 1 else ''}" for i, n in enumerate(counts) if n)
+
+
+def _model(reached: TrainingResult) -> str:
+    return f"The model: the paper's GCN, {reached.test_accuracy:.0%} right on data it has not seen."
+
+
+def _cut(text: str, most: int = 70) -> str:
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def prepared(names: Sequence[str], say: Callable[[str], None], folder: Path | None = None) -> list[Example]:
+    """Examples by name, trained where they have not been before.
+
+    Args:
+        names: of `EXAMPLES`, in the order in which the page lists them.
+        say: told what is being done.
+        folder: where models are kept; by default the user's cache folder, or nowhere if that cannot be written.
+    """
+    folder = folder or _writable(cache_folder() / "explorer", say)
+    found = []
+    for number, name in enumerate(names, 1):
+        say(f"[{number}/{len(names)}] {name}")
+        try:
+            found.append(EXAMPLES[name](folder))
+        except BrokenCheckpointError as error:
+            say(f"{error}; for now it is trained without being kept")
+            found.append(EXAMPLES[name](None))
+    return found
+
+
+def _writable(folder: Path, say: Callable[[str], None]) -> Path | None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        say(f"models are not kept: {error}")
+        return None
+    return folder

@@ -1,0 +1,272 @@
+"""The page as it is before anything is chosen. Components only: what happens is in `callbacks`."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import dash_cytoscape as cyto
+from dash import dcc, html
+
+from ..canvas import GREY, INK, SIGNED
+from .answers import OFFERED, SLOW
+from .problem import MAX_UPLOAD
+from .subject import Example
+
+GROUP_A, GROUP_B = "#00703c", "#7b3294"
+"""Green and purple: told apart from each other, and from red and blue, by all common kinds of colour vision."""
+RAMP = f"linear-gradient(to right, {', '.join(SIGNED[::32])})"
+
+_RING = {"border-width": 5, "border-opacity": 1, "z-index": 10}
+STYLES: list[dict[str, Any]] = [
+    {
+        "selector": "node",
+        "style": {
+            "label": "data(label)",
+            "width": "data(width)",
+            "height": "data(height)",
+            "background-color": "data(colour)",
+            "color": "data(ink)",
+            "font-size": 11,
+            "font-family": "system-ui, sans-serif",
+            "text-valign": "center",
+            "text-halign": "center",
+            "border-width": 1,
+            "border-color": GREY,
+            "overlay-opacity": 0,
+        },
+    },
+    {"selector": "node.hydrogen", "style": {"font-size": 9}},
+    {"selector": "node.word", "style": {"shape": "round-rectangle", "font-size": 14}},
+    {"selector": "node.explained", "style": {"shape": "diamond", "width": 42, "height": 42, "border-width": 2}},
+    {"selector": "node.alone", "style": {"border-style": "dashed", "color": GREY}},
+    {"selector": "node:active", "style": {"overlay-opacity": 0.12}},
+    {"selector": "edge", "style": {"curve-style": "straight", "line-color": "#b5b5b5", "width": 1.5}},
+    {
+        "selector": "edge.arc",
+        "style": {
+            "curve-style": "unbundled-bezier",
+            "control-point-distances": "data(arc)",
+            "control-point-weights": 0.5,
+            "source-endpoint": "0% -50%",
+            "target-endpoint": "0% -50%",
+            "edge-distances": "endpoints",
+        },
+    },
+    {"selector": "edge.order2", "style": {"width": 6}},
+    {"selector": "edge.order3", "style": {"width": 9}},
+    {"selector": "edge.gap2", "style": {"width": 3, "line-color": "#ffffff"}},
+    {"selector": "edge.gap3", "style": {"width": 6, "line-color": "#ffffff"}},
+    {"selector": "edge.inside", "style": {"width": 5, "line-color": INK}},
+    {"selector": "node.in-a", "style": {**_RING, "border-color": GROUP_A, "border-style": "solid"}},
+    {"selector": "node.in-b", "style": {**_RING, "border-color": GROUP_B, "border-style": "double", "border-width": 7}},
+]
+
+
+def layout(examples: Sequence[Example]) -> Any:
+    """The whole page."""
+    return html.Div(
+        [
+            _stores(),
+            html.Header(
+                [
+                    html.H1(["xdegree ", html.Span("explorer")]),
+                    html.Div("Working …", id="busy", role="status", hidden=True),
+                    html.Div(_chooser(examples), className="chooser"),
+                ]
+            ),
+            html.Main(
+                [
+                    html.Div("", id="notice", role="alert", className="notice"),
+                    html.Section([_heading(), _stage(), _growth(), _legends()], className="card drawing"),
+                    html.Aside([_prediction(), _groups(), _own(), _downloads()], className="side"),
+                ]
+            ),
+        ],
+        className="page",
+    )
+
+
+def _stores() -> Any:
+    names = ("ref", "drawing", "growth", "first-layer", "second-layer", "uploaded")
+    return html.Div([*(dcc.Store(id=name) for name in names), dcc.Store(id="most", data=MAX_UPLOAD)], hidden=True)
+
+
+def _field(label: str, control: Any, name: str, style: str = "") -> Any:
+    return html.Div([html.Label(label, htmlFor=name, id=f"{name}-label"), control], className=f"field {style}")
+
+
+def _chooser(examples: Sequence[Example]) -> list[Any]:
+    options = [{"label": example.title, "value": example.key} for example in examples]
+    return [
+        _field("Model and data", dcc.Dropdown(options, examples[0].key, id="example", clearable=False), "example"),
+        _field("Prediction", dcc.Dropdown(id="item", placeholder="choose one", clearable=False), "item", "wide"),
+        _field("Why this class?", dcc.Dropdown(id="target", clearable=False), "target"),
+    ]
+
+
+def _heading() -> Any:
+    views = {"scores": "Contributions", "growth": "Growing groups", "compare": "Compare"}
+    drags = {"select": "select", "move": "move the picture"}
+    return html.Div(
+        [
+            html.Div([html.H2("", id="title"), html.P("", id="note", className="quiet")], className="titles"),
+            dcc.RadioItems(views, "scores", id="view", className="segments", inline=True),
+            html.Div(
+                [
+                    html.Span("Click nodes, or drag a box around them, to ask what they contribute. ", id="hint"),
+                    html.Span("Dragging will ", className="quiet"),
+                    dcc.RadioItems(drags, "select", id="drag", className="inline", inline=True),
+                ],
+                className="hint",
+            ),
+        ],
+        className="heading",
+    )
+
+
+def _graph(name: str, *, select: bool) -> Any:
+    return cyto.Cytoscape(
+        id=name,
+        elements=[],
+        layout={"name": "preset", "fit": True, "padding": 24},
+        stylesheet=STYLES,
+        boxSelectionEnabled=select,
+        autounselectify=not select,
+        autoungrabify=True,
+        userPanningEnabled=not select,
+        responsive=True,
+        minZoom=0.1,
+        maxZoom=1.8,
+        style={"width": "100%", "height": "100%"},
+    )
+
+
+def _stage() -> Any:
+    return html.Div(
+        [
+            html.Figure([_method("first", "DEGREE"), html.Div(_graph("graph", select=True), className="canvas")]),
+            html.Figure(
+                [_method("second", "gradient x input"), html.Div(_graph("second", select=False), className="canvas")],
+                id="second-figure",
+            ),
+        ],
+        id="stage",
+        className="stage scores",
+    )
+
+
+def _method(which: str, value: str) -> Any:
+    options = [{"label": f"{name} (takes a moment)" if name in SLOW else name, "value": name} for name in OFFERED]
+    control = dcc.Dropdown(options, value, id=f"{which}-method", clearable=False)
+    return html.Div(
+        [control, html.P("", id=f"{which}-said", className="quiet", role="status")], className="method compare-only"
+    )
+
+
+def _growth() -> Any:
+    return html.Div(
+        [
+            html.Div(
+                [
+                    html.Button("Play", id="play", className="plain"),
+                    html.Label("Level", htmlFor="level"),
+                    dcc.Input(id="level", type="range", min=0, max=1, step=1, value=0),
+                ],
+                className="player",
+            ),
+            html.Div("", id="growth-said", role="status"),
+            dcc.Interval(id="tick", interval=900, disabled=True),
+        ],
+        id="growth-panel",
+        hidden=True,
+    )
+
+
+def _legend(prefix: str) -> Any:
+    ramp = html.Div(className="ramp", style={"background": RAMP})
+    ends = [html.Span("", id=f"{prefix}-low"), html.Span("0"), html.Span("", id=f"{prefix}-high")]
+    return html.Div([ramp, html.Div(ends, className="ends"), html.P("", id=f"{prefix}-caption")], className="legend")
+
+
+def _legends() -> Any:
+    return html.Div(
+        [
+            html.P("", id="hover", className="pointed"),
+            html.Div([_legend("first"), html.Div(_legend("second"), className="compare-only")], className="legends"),
+            html.P("", id="compare-said", hidden=True, role="status"),
+        ],
+        className="foot",
+    )
+
+
+def _prediction() -> Any:
+    return html.Section([html.H2("Prediction"), html.Div("", id="prediction-panel")], className="card")
+
+
+def _groups() -> Any:
+    many: dict[str, Any] = {"multi": True, "placeholder": "none yet"}
+    return html.Section(
+        [
+            html.Div(
+                [html.H2("Your groups"), html.Button("Clear", id="clear", className="plain")], className="with-button"
+            ),
+            html.Div(
+                [
+                    html.Span("Clicks go into "),
+                    dcc.RadioItems({"a": "A", "b": "B"}, "a", id="into", className="segments small", inline=True),
+                ],
+                className="into",
+            ),
+            _field("A", dcc.Dropdown(id="group-a", **many), "group-a", "group a"),
+            _field("B", dcc.Dropdown(id="group-b", **many), "group-b", "group b"),
+            html.Div("", id="answer", role="status"),
+        ],
+        className="card",
+    )
+
+
+def _own() -> Any:
+    smiles = html.Div(
+        [
+            html.Label("A molecule, as SMILES", htmlFor="smiles"),
+            html.Div(
+                [
+                    dcc.Input(id="smiles", type="text", placeholder="c1ccccc1[N+](=O)[O-]", debounce=False),
+                    html.Button("Explain", id="smiles-go"),
+                ],
+                className="entry",
+            ),
+        ],
+        id="smiles-panel",
+    )
+    graph = html.Div(
+        [
+            html.Span("A graph, as JSON", className="label"),
+            dcc.Upload(html.Button("Choose a file …", className="plain"), id="upload", accept=".json,application/json"),
+        ],
+        className="entry graph-file",
+    )
+    return html.Section(
+        [
+            html.H2("Something of your own"),
+            smiles,
+            graph,
+            html.Div("", id="own-said", role="alert", className="problem"),
+        ],
+        className="card",
+    )
+
+
+def _downloads() -> Any:
+    names = {"report": "Report (HTML)", "png": "PNG", "json": "JSON"}
+    return html.Section(
+        [
+            html.H2("Take it with you"),
+            html.Div(
+                [html.Button(text, id=f"get-{name}", className="plain") for name, text in names.items()],
+                className="buttons",
+            ),
+            html.Div("", id="download-said", role="alert", className="problem"),
+            dcc.Download(id="download"),
+        ],
+        className="card",
+    )

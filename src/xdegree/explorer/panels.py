@@ -1,0 +1,112 @@
+"""Results as parts of the page. All text goes in as text: Dash escapes it, and nothing here is markup."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from dash import html
+
+from ..canvas import signed_colour, text_on
+from ..tree import ExplanationTree
+from .answers import GroupAnswer, Row
+from .subject import Subject
+
+SHOWN_GROUPS = 6
+SHOWN_CLASSES = 12
+
+
+def number(value: float) -> str:
+    """A signed number of three digits, with a real minus."""
+    text = f"{value:+.3g}" if abs(value) < 0.01 or abs(value) >= 1000 else f"{value:+.2f}"
+    return ("0" if value == 0 else text).replace("-", "−")
+
+
+def prediction(subject: Subject, shares: Row | None, target: int) -> Any:
+    """The model's own output for every class, the likeliest first."""
+    values = subject.one.prediction.tolist()
+    order = sorted(range(len(values)), key=lambda c: -values[c])
+    if len(order) > SHOWN_CLASSES:
+        order = [*order[:SHOWN_CLASSES], *([] if target in order[:SHOWN_CLASSES] else [target])]
+    rows = []
+    for c in order:
+        share = None if shares is None else shares[c]
+        cells = [
+            html.Span(subject.classes[c], className="name", title=subject.classes[c]),
+            html.Span(html.Span(style={"width": f"{100 * (share or 0):.1f}%"}), className="bar", hidden=share is None),
+            html.Span("" if share is None else f"{share:.1%}", className="share"),
+            html.Span(number(values[c]), className="logit", title=f"{values[c]:+.9g}"),
+        ]
+        rows.append(html.Li(cells, className="chosen" if c == target else ""))
+    left = len(values) - len(order)
+    more = [html.Li(f"and {left} classes with smaller outputs", className="quiet")] if left > 0 else []
+    return html.Ul(rows + more, className="prediction", id="prediction")
+
+
+def contributions(subject: Subject, answer: GroupAnswer, sizes: tuple[int, int, int], target: int) -> Any:
+    """What two groups contribute to every class: rows that add up to the prediction."""
+    a, b, rest = sizes
+    classes = [target, *(c for c in range(len(subject.classes)) if c != target)]
+    most = max(abs(value) for row in (answer.a, answer.b, answer.together, answer.rest) for value in row)
+    rows: list[tuple[str, str, Row, str]] = []
+    if a:
+        rows.append(("a", f"Group A ({a})", answer.a, ""))
+    if b:
+        rows.append(("b", f"Group B ({b})", answer.b, ""))
+    if a and b:
+        rows.append(("interaction", "Interaction of A and B", answer.interaction, "part"))
+        rows.append(("together", "A and B together", answer.together, "sum"))
+    rows += [
+        ("rest", f"The rest ({rest})", answer.rest, ""),
+        ("meeting", "With the rest, and biases", answer.meeting, "part"),
+        ("total", "Prediction", answer.total, "sum"),
+    ]
+    head = html.Thead(html.Tr([html.Th("", scope="col"), *(_column(subject, c, c == target) for c in classes)]))
+    body = [
+        html.Tr(
+            [html.Th(name, scope="row"), *(_cell(row[c], most, tinted=key != "total") for c in classes)],
+            className=f"{style} row-{key}",
+            id=f"row-{key}",
+        )
+        for key, name, row, style in rows
+    ]
+    return html.Div(html.Table([head, html.Tbody(body)]), className="scroll", tabIndex="0")
+
+
+def _column(subject: Subject, c: int, chosen: bool) -> Any:
+    return html.Th(subject.classes[c], scope="col", className="chosen" if chosen else "")
+
+
+def _cell(value: float, most: float, *, tinted: bool) -> Any:
+    colour = signed_colour(value, most) if tinted else "#ffffff"
+    style = {"background": colour, "color": text_on(colour)}
+    return html.Td(number(value), style=style, title=f"{value:+.9g}")
+
+
+def level(tree: ExplanationTree, at: int, names: Sequence[str] | dict[int, str], what: str) -> Any:
+    """One level of an agglomeration: its groups, the strongest first, and what merging changed."""
+    groups = tree.levels[at]
+    covered = sum(len(group.nodes) for group in groups)
+    count = f"{len(groups)} group{'s' if len(groups) > 1 else ''}"
+    head = html.P(
+        f"Level {at + 1} of {len(tree.levels)}: {count}, {covered} of {len(tree.leaves)} {what}s", className="lead"
+    )
+    merged = {merge.union.nodes: merge for merge in tree.merges if merge.level == at}
+    rows = []
+    for group in sorted(groups, key=lambda g: -abs(g.score))[:SHOWN_GROUPS]:
+        merge = merged.get(group.nodes)
+        text = _members(group.nodes, names)
+        came = "" if merge is None else f"{len(merge.parts)} parts met, interaction {number(merge.interaction)}"
+        rows.append(
+            html.Li(
+                [html.B(number(group.score), className="figure"), html.Span(text), html.Span(came, className="quiet")]
+            )
+        )
+    more = len(groups) - SHOWN_GROUPS
+    if more > 0:
+        rows.append(html.Li(f"and {more} more", className="quiet"))
+    return [head, html.Ul(rows, className="groups")]
+
+
+def _members(nodes: frozenset[int], names: Any, most: int = 8) -> str:
+    ordered = sorted(nodes)
+    text = ", ".join(names[node] for node in ordered[:most])
+    return text if len(ordered) <= most else f"{text} and {len(ordered) - most} more"
