@@ -16,8 +16,8 @@ from torch_geometric.nn import GCNConv
 from xdegree import Contexts, Options, agglomerate, agglomerate_levels, contextual_scores, decompose, pick_subgraph
 from xdegree.agglomerate import Growth
 from xdegree.contextual import Scorer
+from xdegree.experiments.forward import learnt, search
 from xdegree.experiments.molecules import generated, molecules, plant
-from xdegree.experiments.forward import run
 from xdegree.inputs import model_call
 from xdegree.masking import Masking
 
@@ -496,7 +496,9 @@ def test_clear_errors_of_the_picker(changes, match):
 
 @pytest.mark.slow
 def test_a_planted_node_is_found():
-    found = run(plant(generated(160, seed=1, sizes=(8, 16)), seed=1), epochs=40, seed=1, explained=20, progress=False)
+    graphs = plant(generated(160, seed=1, sizes=(8, 16)), seed=1)
+    model = learnt(graphs, epochs=40, seed=1, progress=False)
+    found = search(model, graphs, seed=1, explained=20, progress=False)
     assert found.accuracy >= 0.97
     assert found.contribution >= 0.95
     assert found.seed >= 0.95
@@ -505,9 +507,10 @@ def test_a_planted_node_is_found():
 @pytest.mark.data
 @pytest.mark.slow
 def test_a_planted_node_is_found_in_molecules(data_folder):
-    """In small; `python -m xdegree.experiments.forward` does all graphs."""
+    """In small; ``xdegree reproduce forward`` does all graphs."""
     name, graphs = molecules(600)
     assert (name, len(graphs)) == ("Mutagenicity", 600)
-    found = run(plant(graphs), epochs=40, explained=40, progress=False)
+    graphs = plant(graphs)
+    found = search(learnt(graphs, epochs=40, progress=False), graphs, explained=40, progress=False)
     assert found.accuracy >= 0.97
     assert found.contribution >= 0.95

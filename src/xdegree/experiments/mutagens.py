@@ -16,7 +16,7 @@ CARBON = ATOMS.index("C")
 @torch.no_grad()
 def predictions(model: nn.Module, graphs: Sequence[Data]) -> list[int]:
     """The predicted class of each graph, from one pass."""
-    batch = Batch.from_data_list([Data(x=graph.x, edge_index=graph.edge_index) for graph in graphs])  # type: ignore[arg-type]
+    batch = Batch.from_data_list([Data(x=graph.x, edge_index=graph.edge_index) for graph in graphs])
     found: list[int] = model(batch.x, batch.edge_index, batch.batch).argmax(-1).tolist()
     return found
 
@@ -37,10 +37,10 @@ def ring_carbons(graph: Data) -> list[int]:
 def ring_edges(graph: Data) -> set[frozenset[int]]:
     """The bonds without which a molecule stays in one piece."""
     assert graph.edge_index is not None
-    bonds = networkx.Graph()
+    bonds: networkx.Graph[int] = networkx.Graph()
     bonds.add_edges_from(tuple(edge) for edge in graph.edge_index.t().tolist())
     apart = {frozenset(edge) for edge in networkx.bridges(bonds)}
-    return {frozenset(edge) for edge in bonds.edges} - apart
+    return {frozenset({u, v}) for u, v in bonds.edges} - apart
 
 
 def other_hydrogens(graph: Data) -> list[int]:
