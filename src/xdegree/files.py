@@ -1,4 +1,4 @@
-"""Results as JSON files: written whole or not at all, and read strictly."""
+"""Results as files: written whole or not at all, and read strictly."""
 
 import json
 from collections.abc import Callable
@@ -9,10 +9,15 @@ T = TypeVar("T")
 
 
 def write_json(path: str | Path, content: dict[str, Any]) -> Path:
+    """Write a JSON file, whole or not at all."""
+    return write_text(path, json.dumps(content))
+
+
+def write_text(path: str | Path, text: str) -> Path:
     """Write a file beside its place and move it there when it is whole."""
     path = Path(path)
     part = path.with_name(path.name + ".part")
-    part.write_text(json.dumps(content))
+    part.write_text(text, encoding="utf-8")
     part.replace(path)
     return path
 

@@ -80,3 +80,8 @@ def level_colours(canvas: Canvas, level: Level, most: float) -> tuple[dict[int, 
     number = {node: n for n, group in enumerate(level) for node in group.nodes}
     edges = {(u, v): nodes[u] for u, v in canvas.paths if u in nodes and number[u] == number.get(v)}
     return nodes, edges
+
+
+def signed_text(score: float, most: float = 0.0) -> str:
+    """A score as text; one that is nothing beside the largest is rounding and is not spelled out."""
+    return "≈ 0" if abs(score) < 1e-4 * most else f"{score:+.3g}".replace("-", "\N{MINUS SIGN}")

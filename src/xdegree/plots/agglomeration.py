@@ -18,13 +18,14 @@ from ..canvas import (
     graph_canvas,
     level_colours,
     signed_colour,
+    signed_text,
     unit_of,
 )
 from ..tree import ExplanationTree, Group, Level, Merge
 from .graph import SMALL, draw_edges, node_size, write
 from .molecule import draw_molecule
 from .sentence import draw_sentence
-from .style import bare, centred, colour_bar, figure_of, new_axes, signed
+from .style import bare, centred, colour_bar, figure_of, new_axes
 
 MOST_LEAVES = 150  # more lines than that fit no page
 MOST_NUMBERS = 40
@@ -87,7 +88,7 @@ def _chosen(count: int, panels: int) -> list[int]:
 def _said(level: Level) -> str:
     if len(level) > 3:
         return f"{len(level)} groups"
-    return ", ".join(signed(group.score) for group in level)
+    return ", ".join(signed_text(group.score) for group in level)
 
 
 def _size(canvas: Canvas, columns: int, rows: int) -> tuple[float, float]:
@@ -168,7 +169,7 @@ def plot_dendrogram(
     for merge in strongest:
         place = picture.place(merge.union)
         ax.annotate(
-            signed(merge.interaction, norm.halfrange),
+            signed_text(merge.interaction, norm.halfrange),
             place,
             xytext=(4, 3),
             textcoords="offset points",

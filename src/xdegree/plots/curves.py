@@ -108,5 +108,5 @@ def plot_surface(
     ax.set_position((0.0, 0.02, 0.94, 0.98))
     ax.set_box_aspect((1.25, 1.25, 0.85), zoom=0.98)
     if title is not None:
-        ax.set_title(title, fontsize=11, color=INK, parse_math=False)
+        figure_of(ax).suptitle(title, fontsize=11, color=INK, parse_math=False)
     return figure_of(ax)

@@ -50,11 +50,6 @@ def colour_bar(axes: Axes | Sequence[Axes], norm: CenteredNorm, unit: str, *, be
     bar.outline.set(visible=False)
 
 
-def signed(score: float, most: float = 0.0) -> str:
-    """A score as text; one that is nothing beside the largest is rounding and is not spelled out."""
-    return "≈ 0" if abs(score) < 1e-3 * most else f"{score:+.3g}".replace("-", "\N{MINUS SIGN}")
-
-
 def ids(name: str, nodes: Tensor | Iterable[int], count: int) -> set[int]:
     """Node ids of a list of ids or of a mask [N]."""
     given = nodes if isinstance(nodes, Tensor) else torch.as_tensor(list(nodes))

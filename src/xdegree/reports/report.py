@@ -1,0 +1,155 @@
+"""The report: what is said about a result, put into one page that needs nothing else."""
+
+import base64
+import gzip
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from ..canvas import Canvas, explained_node, graph_canvas, signed_text
+from ..explanation import Explanation
+from ..files import write_text
+from ..tree import ExplanationTree, Group
+from .tables import groups_table, nodes_table, prediction_table, settings_table
+from .views import scene
+
+MOST_NODES = 3000  # more than that no browser draws while somebody waits
+
+
+@dataclass(frozen=True)
+class HtmlReport:
+    """A page that opens from disk, with its drawing library inside."""
+
+    html: str
+
+    def save(self, path: str | Path) -> Path:
+        """Write the page, whole or not at all."""
+        return write_text(path, self.html)
+
+
+def report(
+    explanation: Explanation,
+    tree: ExplanationTree | None = None,
+    *,
+    on: Canvas | None = None,
+    groups: Iterable[Group] = (),
+    classes: Sequence[str] | None = None,
+    truth: Iterable[int] = (),
+    index: int | None = None,
+    title: str | None = None,
+    settings: Mapping[str, object] | None = None,
+) -> HtmlReport:
+    """Put an explanation on one page: prediction, graph, levels of the agglomeration, groups, settings.
+
+    Args:
+        explanation: what `explain` returned.
+        tree: what `agglomerate` returned for the same prediction: adds the slider and the groups.
+        on: how to draw: ``molecule_canvas(…)``, ``sentence_canvas(…)`` or ``graph_canvas(…)`` of `xdegree.canvas`; by
+            default the nodes that can contribute, as a graph.
+        groups: further groups to list, with what they contribute.
+        classes: names of the classes; their numbers by default.
+        truth: the nodes that should matter; drawn with a ring.
+        index: the explained node, drawn as a diamond; by default that of the explanation, where it is clear that a
+            node was explained.
+        title: of the page; by default the question that it answers.
+        settings: more to say about how the result came about, as the name of the model.
+
+    Returns:
+        The page; its `save` writes the file.
+    """
+    if not isinstance(explanation, Explanation):
+        raise TypeError(f"reports are made of an xdegree.Explanation (got {type(explanation).__name__})")
+    if tree is not None:
+        _check_same(explanation, tree)
+    names = _class_names(classes, len(explanation.prediction))
+    index = explained_node(explanation) if index is None else index
+    canvas = on or _graph(explanation)
+    if len(canvas.places) > MOST_NODES:
+        raise ValueError(
+            f"{len(canvas.places)} nodes are too many to draw in a browser (at most {MOST_NODES}):"
+            " choose some, on=graph_canvas(edge_index, nodes)"
+        )
+    what = f"this {canvas.kind}" if index is None else f"node {index}"
+    heading = title or f"Why {names[explanation.target]} for {what}?"
+    listed = groups_table(tree, tuple(groups), canvas)
+    content = {
+        **scene(explanation, tree, canvas, index=index, truth=set(truth)),
+        "listed": [
+            {
+                "title": f"A group of {len(group.nodes)}: {signed_text(group.score)}",
+                "nodes": [place for place, node in enumerate(canvas.places) if node in group.nodes],
+            }
+            for group in listed.groups
+        ],
+    }
+    parts = {
+        "title": escape(heading),
+        "prediction": prediction_table(explanation, names),
+        "nodes": nodes_table(explanation, canvas),
+        "groups": listed.html,
+        "settings": settings_table(explanation, tree, settings or {}),
+        "hidden": "" if tree is not None and tree.levels else "hidden",
+        "style": _text("page.css"),
+        "script": _text("page.js"),
+        "content": _packed(json.dumps(content, separators=(",", ":"))),
+        "library": _packed(_plotly()),
+    }
+    return HtmlReport(_filled(_text("page.html"), parts))
+
+
+def _check_same(e: Explanation, tree: ExplanationTree) -> None:
+    for name in ("target", "index", "num_nodes"):
+        if getattr(e, name) != getattr(tree, name):
+            raise ValueError(
+                f"the tree is of another prediction: its {name} is {getattr(tree, name)},"
+                f" that of the explanation {getattr(e, name)}"
+            )
+
+
+def _class_names(classes: Sequence[str] | None, count: int) -> list[str]:
+    if classes is None:
+        return ["the output"] if count == 1 else [f"class {number}" for number in range(count)]
+    if len(classes) != count:
+        raise ValueError(f"the prediction has {count} classes, but {len(classes)} names are given")
+    return list(classes)
+
+
+def _graph(e: Explanation) -> Canvas:
+    if e.edge_index is None:
+        raise ValueError("the explanation does not know its graph: give on=graph_canvas(edge_index, nodes)")
+    if len(e.nodes) > MOST_NODES:
+        raise ValueError(
+            f"{len(e.nodes)} nodes are too many to draw in a browser (at most {MOST_NODES}):"
+            " choose some, on=graph_canvas(edge_index, nodes)"
+        )
+    return graph_canvas(e.edge_index, e.nodes.tolist())
+
+
+def _plotly() -> str:
+    from plotly.offline import get_plotlyjs  # type: ignore[import-untyped]
+
+    source: str = get_plotlyjs()
+    return source
+
+
+def _packed(text: str) -> str:
+    """Compressed, as browsers can undo it: the drawing library alone would take 4.8 MB. Same text, same bytes."""
+    return base64.b64encode(gzip.compress(text.encode(), 9, mtime=0)).decode()
+
+
+def _text(name: str) -> str:
+    return (files(__package__) / name).read_text(encoding="utf-8")
+
+
+def _filled(template: str, parts: Mapping[str, Any]) -> str:
+    """The template with its ``{{name}}`` replaced, once: what a part holds is not looked at again."""
+    pieces = template.split("{{")
+    filled = [pieces[0]]
+    for piece in pieces[1:]:
+        name, rest = piece.split("}}", 1)
+        filled += [parts[name], rest]
+    return "".join(filled)

@@ -1,0 +1,135 @@
+"""The parts of a report that are plain HTML, readable without any script. All text of users is escaped here."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from importlib.metadata import version
+from math import isfinite
+
+from ..canvas import Canvas, node_scores, signed_colour, signed_text, text_on
+from ..explanation import Explanation
+from ..tree import ExplanationTree, Group
+from .views import short_name
+
+MOST_CLASSES, MOST_ROWS, MOST_NAMES = 30, 12, 14
+
+
+def prediction_table(e: Explanation, names: Sequence[str]) -> str:
+    """Every class with the model's output, the explained one marked; with shares where outputs can be logits."""
+    outputs = e.prediction.tolist()
+    order = sorted(range(len(outputs)), key=lambda number: -outputs[number])
+    shown = order[:MOST_CLASSES]
+    if e.target not in shown:
+        shown.append(e.target)
+    most = max((abs(value) for value in outputs if isfinite(value)), default=0.0) or 1.0
+    shares = e.prediction.softmax(0).tolist() if len(outputs) > 1 and not _are_shares(outputs) else None
+    rows = []
+    for number in shown:
+        marked = " class='explained'" if number == e.target else ""
+        note = " <small>explained</small>" if number == e.target else ""
+        share = "" if shares is None else f"<td class='number'>{shares[number]:.1%}</td>"
+        rows.append(
+            f"<tr{marked}><th scope='row'>{escape(names[number])}{note}</th>"
+            f"<td class='number'>{signed_text(outputs[number])}</td>{share}<td>{_bar(outputs[number], most)}</td></tr>"
+        )
+    left = f"<p class='note'>{len(order) - len(shown)} more classes</p>" if len(order) > len(shown) else ""
+    head = ("class", "output", *(["softmax"] if shares is not None else []), "")
+    return f"{_table(head, rows)}{left}"
+
+
+def _are_shares(outputs: Sequence[float]) -> bool:
+    return all(0 <= value <= 1 for value in outputs) and abs(sum(outputs) - 1) < 1e-3
+
+
+def _bar(value: float, most: float) -> str:
+    """A bar to the right for positive, to the left for negative numbers."""
+    wide = min(abs(value) / most, 1.0) * 50 if isfinite(value) else 0.0
+    left = 50.0 if value >= 0 else 50 - wide
+    return f"<span class='bar'><i style='left:{left:.1f}%;width:{wide:.1f}%'></i></span>"
+
+
+def nodes_table(e: Explanation, canvas: Canvas) -> str:
+    """The nodes with the largest scores."""
+    scores = node_scores(e)
+    order = sorted(canvas.places, key=lambda node: -abs(scores[node]))[:MOST_ROWS]
+    most = max((abs(scores[node]) for node in order), default=0.0)
+    rows = [
+        f"<tr><th scope='row'>{escape(short_name(canvas, node))}</th>{_score(scores[node], most)}</tr>"
+        for node in order
+    ]
+    return _table((canvas.node, "contribution"), rows)
+
+
+@dataclass(frozen=True)
+class Listed:
+    """The groups of the table and the table; its buttons name groups by their place."""
+
+    groups: tuple[Group, ...]
+    html: str
+
+
+def groups_table(tree: ExplanationTree | None, more: tuple[Group, ...], canvas: Canvas) -> Listed:
+    """Given groups, then those of the tree with the largest scores; of single nodes there is a table already."""
+    grown = [] if tree is None else [group for group in tree.groups.values() if len(group.nodes) > 1]
+    grown.sort(key=lambda group: (-abs(group.score), len(group.nodes)))
+    groups = (*more, *grown[:MOST_ROWS])
+    if not groups:
+        return Listed((), "<p class='note'>No groups were asked for.</p>")
+    most = max(abs(group.score) for group in groups)
+    merges = () if tree is None else tree.merges
+    joined = {m.union.nodes: (str(m.level), signed_text(m.interaction, most)) for m in merges}
+    rows = []
+    for number, group in enumerate(groups):
+        level, interaction = joined.get(group.nodes, ("", ""))
+        rows.append(
+            f"<tr><th scope='row'><button type='button' class='group' data-group='{number}'>"
+            f"{_members(group.nodes, canvas)}</button></th><td class='number' data-head='size'>{len(group.nodes)}</td>"
+            f"{_score(group.score, most)}<td class='number' data-head='interaction'>{interaction}</td>"
+            f"<td class='number' data-head='level'>{level}</td></tr>"
+        )
+    heads = ("group", "size", "contribution", "interaction", "level")
+    left = f"<p class='note'>{len(grown) - MOST_ROWS} smaller contributions</p>" if len(grown) > MOST_ROWS else ""
+    return Listed(groups, f"{_table(heads, rows)}{left}")
+
+
+def _members(nodes: Iterable[int], canvas: Canvas) -> str:
+    order = sorted(nodes)
+    named = [canvas.labels.get(node, str(node)) for node in order[:MOST_NAMES]]
+    rest = f" … and {len(order) - MOST_NAMES} more" if len(order) > MOST_NAMES else ""
+    return escape((" " if canvas.kind == "sentence" else ", ").join(named) + rest)
+
+
+def settings_table(e: Explanation, tree: ExplanationTree | None, more: Mapping[str, object]) -> str:
+    """Everything that another run needs to come to the same numbers."""
+    said: dict[str, object] = {
+        **more,
+        "explained": f"row {e.index} of the output, class {e.target}",
+        "reading": e.reading,
+        "scores of": e.of if e.edges is None else f"{e.of}, edges by {e.edges}",
+        "nodes": f"{len(e.nodes)} of {e.num_nodes} can contribute",
+        **{f"options: {name}": value for name, value in e.options.to_dict().items()},
+    }
+    if tree is not None:
+        growth = ("q", "selection", "candidates", "rising", "budget", "seed")
+        said |= {f"agglomeration: {name}": getattr(tree, name) for name in growth}
+        said |= {f"contexts: {name}": value for name, value in tree.contexts.to_dict().items()}
+        if tree.options != e.options:
+            said |= {f"agglomeration, options: {name}": value for name, value in tree.options.to_dict().items()}
+    said |= {name: version(name) for name in ("xdegree", "torch", "torch_geometric")}
+    rows = [
+        f"<tr><th scope='row'>{escape(name)}</th><td>{escape('not set' if value is None else str(value))}</td></tr>"
+        for name, value in said.items()
+    ]
+    return _table(("setting", "value"), rows)
+
+
+def _score(score: float, most: float) -> str:
+    colour = signed_colour(score, most)
+    text = f"<span class='score' style='background:{colour};color:{text_on(colour)}'>{signed_text(score, most)}</span>"
+    return f"<td class='number' data-head='contribution'>{text}</td>"
+
+
+def _table(heads: Sequence[str], rows: Sequence[str]) -> str:
+    text = ("", "class", "group", "setting", "value", "node", "atom", "word")
+    head = "".join(f"<th scope='col'{'' if name in text else ' class=number'}>{name}</th>" for name in heads)
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
