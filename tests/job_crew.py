@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from xdegree.jobs.worker import Died, Event, Task, Worker
+from xdegree.jobs.worker import At, Died, Event, Task, Worker
 
 MODELS = '''
 import os, signal, time
@@ -26,10 +26,10 @@ class Troubled(GCN):
 
     def forward(self, x, edge_index, batch=None):
         if (x == MAGIC).any() and not (HERE / "done").exists() and (HERE / "trouble").exists():
-            trouble = (HERE / "trouble").read_text()
+            trouble, part = (HERE / "trouble").read_text().split()
             (HERE / "done").touch()
-            while not (HERE / "out" / "instances" / "part-000000.parquet").exists():
-                time.sleep(0.01)  # so that another worker is free to take over
+            while not (HERE / "out" / "instances" / part).exists():
+                time.sleep(0.01)
             if trouble == "kill":
                 os.kill(os.getpid(), signal.SIGKILL)
             if trouble == "interrupt":  # a terminal tells all
@@ -44,7 +44,8 @@ def sound():
     graphs = []
     for number in range(24):
         n = 3 + number % 5
-        graphs.append(Data(x=torch.randn(n, 3, generator=draw), edge_index=torch.randint(n, (2, 2 * n), generator=draw)))
+        x, edge_index = torch.randn(n, 3, generator=draw), torch.randint(n, (2, 2 * n), generator=draw)
+        graphs.append(Data(x=x, edge_index=edge_index))
     return graphs
 
 
@@ -97,6 +98,8 @@ def keywords():
 def overflowing():
     model, (x, edge_index) = of_nodes()
     x[3] = 3e38
+    with torch.no_grad():
+        model.lin2.weight *= 1e6
     return model, (x, edge_index)
 
 
@@ -164,8 +167,8 @@ class Inline:
             if event is None:
                 continue
             how = self.fate(worker, event)
-            if how is not None:
-                return [(worker, Died(how))]
+            if how is not None:  # a worker says what it is at before it dies of it
+                return [(worker, event)] * isinstance(event, At) + [(worker, Died(how))]
             self.streams[worker] = stream  # at the end: the others come first now
             return [(worker, event)]
         raise AssertionError("nobody has anything to tell")

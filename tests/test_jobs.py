@@ -6,6 +6,7 @@ import os
 import shutil
 import sys
 from collections import Counter
+from pathlib import Path
 
 import duckdb
 import pandas
@@ -13,7 +14,6 @@ import polars
 import pytest
 import torch
 from job_crew import MODELS, Inline, Place
-from torch_geometric.data import Batch
 
 import xdegree.jobs.start
 from xdegree import Options, explain, jobs
@@ -24,7 +24,8 @@ from xdegree.jobs.folder import locked
 from xdegree.jobs.worker import At, Done, Ready
 
 pytest.importorskip("pyarrow", reason="jobs write Parquet files: pip install 'xdegree[jobs]'")
-SMALL = {"part_size": 4, "batch_size": 2, "memory": "100MB", "progress": False}
+FULL = Path("/dev/full")
+SMALL = {"part_size": 4, "batch_size": 4, "memory": "100MB", "progress": False}
 
 
 @pytest.fixture
@@ -47,7 +48,7 @@ def inline(monkeypatch):
     crews = Crews()
 
     def hired(settings, expected):
-        crews.append(Inline(settings, expected, lambda worker, event: crews.fate(worker, event)))
+        crews.append(Inline(settings, expected, lambda *told: crews.fate(*told)))  # noqa: PLW0108 (it changes)
         return crews[-1]
 
     monkeypatch.setattr(xdegree.jobs.start, "Processes", hired)
@@ -137,12 +138,10 @@ def test_weights_are_loaded(place, inline):
 
 def test_the_tables_in_pandas_polars_and_duckdb(place, inline):
     jobs.run(place("poisoned"), out="out", workers=2, edges="pair", **SMALL)
-    rows, errors = 5 * 24 - 18, 5  # graphs of 3 to 7 nodes
+    rows, errors = sum(3 + i % 5 for i in range(24) if not 5 <= i < 10), 5
     in_pandas = {name: pandas.read_parquet(place.out / name) for name in ("scores", "edges", "instances")}
     in_polars = {name: polars.read_parquet(place.out / name / "*.parquet") for name in in_pandas}
-    in_duckdb = {
-        name: duckdb.sql(f"SELECT * FROM '{place.out}/{name}/*.parquet' ORDER BY index") for name in in_pandas
-    }
+    in_duckdb = {name: duckdb.sql(f"SELECT * FROM '{place.out}/{name}/*.parquet' ORDER BY index") for name in in_pandas}
     for name, columns in {
         "scores": ["index", "target", "prediction", "node", "score"],
         "edges": ["index", "target", "prediction", "edge", "source", "to", "score"],
@@ -157,4 +156,476 @@ def test_the_tables_in_pandas_polars_and_duckdb(place, inline):
     scores = in_pandas["scores"].reset_index(drop=True)
     by_pandas = scores.loc[scores.groupby("index")["score"].idxmax()]
     assert duckdb.sql(best).fetchall() == list(zip(by_pandas["index"], by_pandas["node"], strict=True))
-    assert len(scores) == in_polars["scores"].height == rows - sum(3 + i % 5 for i in range(5, 10)) + 18 - 0
+    assert len(scores) == in_polars["scores"].height == rows
+
+
+# Every result exactly once.
+
+
+def test_a_poisoned_graph_is_an_error_and_the_rest_goes_on(place, inline):
+    status = jobs.run(place("poisoned"), out="out", workers=2, **SMALL)
+    assert_whole(place)
+    assert (status.errors, len(status.examples)) == (5, 5)
+    found = table(place, "instances").set_index("index")["error"].dropna().to_dict()
+    assert {one["index"]: one["error"] for one in status.examples} == found
+    for number, reason in {5: "names nodes 0 to 3", 6: "NaN", 7: "got str", 8: "shapes", 9: "no node features"}.items():
+        assert reason in found[number]
+    sound = expected_files(place, "of_graphs")
+    before, after = pandas.read_parquet("undisturbed/scores"), table(place, "scores")
+    healthy = before[~before["index"].between(5, 9)]
+    pandas.testing.assert_frame_equal(after, healthy.reset_index(drop=True), check_exact=False, atol=1e-6, rtol=0)
+    assert (
+        place.files()["scores/part-000000.parquet"] != sound["scores/part-000000.parquet"]
+    )  # another job, another mark
+    assert "5: ValueError: edge_index names" in str(status)
+    manifest = json.loads((place.out / "manifest.json").read_text())
+    assert manifest["errors"]["count"] == 5
+    assert [part["errors"] for part in manifest["parts"]] == [0, 3, 2, 0, 0, 0]
+
+
+def test_a_graph_that_cannot_be_read(place, inline):
+    status = jobs.run(place("unreadable"), out="out", workers=1, **SMALL)
+    assert_whole(place, 6)
+    assert status.examples == ({"index": 2, "error": "KeyError: 'molecule 2'"},)
+
+
+def test_a_prediction_that_is_not_finite(place, inline):
+    status = jobs.run(place("overflowing"), out="out", workers=1, **SMALL)
+    assert_whole(place, 30)
+    assert 0 < status.errors < 30
+    assert all("the prediction is not finite" in one["error"] for one in status.examples)
+
+
+def test_a_worker_that_dies_is_replaced_and_its_part_done_again(place, inline):
+    expected = expected_files(place, "of_graphs")
+    deaths = iter([("killed by SIGKILL", 2)])
+
+    def fate(worker, event):
+        if isinstance(event, Done) and event.part == 2:
+            return next(deaths, (None, 0))[0]
+        return None
+
+    inline.fate = fate
+    status = jobs.run(place("of_graphs"), out="out", workers=2, **SMALL)
+    assert_whole(place)
+    assert (status.lost_workers, status.errors) == (1, 0)
+    assert "workers that died: 1" in str(status)
+    assert Counter(task.part for task in inline[-1].tasks) == {0: 1, 1: 1, 2: 2, 3: 1, 4: 1, 5: 1}
+    assert len(inline[-1].hired) == 3
+    assert place.files() == expected
+
+
+def test_an_idle_worker_takes_over(place, inline):
+    deaths = iter(["killed"])
+
+    def fate(worker, event):
+        return next(deaths, None) if isinstance(event, Done) and event.part == 5 else None
+
+    inline.fate = fate
+    assert jobs.run(place("of_graphs"), out="out", workers=2, **SMALL).lost_workers == 1
+    assert_whole(place)
+    assert inline[-1].hired == [0, 1]
+
+
+def test_an_instance_that_kills_every_worker_becomes_an_error(place, inline):
+    def fate(worker, event):
+        task = inline[-1].tasks[-1] if inline[-1].tasks else None
+        if not isinstance(event, At) or 13 not in task.ids[event.place : event.place + 2] or 13 in task.skip:
+            return None
+        return "killed by SIGSEGV" if event.index in (None, 13) else None
+
+    inline.fate = fate
+    status = jobs.run(place("of_graphs"), out="out", workers=1, **{**SMALL, "batch_size": 2})
+    assert_whole(place)
+    assert status.examples == ({"index": 13, "error": "workers died while explaining it, 2 times (killed by SIGSEGV)"},)
+    assert status.lost_workers == 4
+    assert [sorted(task.alone) for task in inline[-1].tasks if task.part == 3] == [[], [], [0], [0], [0]]
+
+
+def test_workers_that_never_begin(place, inline):
+    inline.fate = lambda worker, event: "ended with exit code 1" if isinstance(event, Ready) else None
+    with pytest.raises(JobError, match=r"die before they begin \(ended with exit code 1\).*__main__"):
+        jobs.run(place("of_graphs"), out="out", workers=2, **SMALL)
+    assert jobs.status("out").state == "unfinished"
+    inline.fate = lambda worker, event: None
+    jobs.resume("out", progress=False)
+    assert_whole(place)
+
+
+def test_a_part_that_workers_die_of_again_and_again(place, inline, monkeypatch):
+    def fate(worker, event):
+        return "killed" if isinstance(event, At) and event.place == 0 and inline[-1].tasks[-1].part == 1 else None
+
+    inline.fate = fate
+    monkeypatch.setattr("xdegree.jobs.foreman.DEATHS_OF_A_PART", 2)
+    status = jobs.run(place("of_graphs"), out="out", workers=1, **SMALL)
+    assert (status.state, status.failed) == ("unfinished", {1: "workers died of it 2 times (killed)"})
+    assert status.finished == 20
+    assert "part 1 is missing: workers died" in str(jobs.status("out"))
+    inline.fate = lambda worker, event: None
+    jobs.resume("out", progress=False)
+    assert_whole(place)
+    assert [task.part for task in inline[-1].tasks] == [1]
+
+
+def test_an_error_of_the_machine_is_tried_again(place, inline):
+    (place.folder / "disk").touch()
+    status = jobs.run(place("unreadable"), out="out", workers=1, **SMALL)
+    assert (status.state, status.finished) == ("unfinished", 4)
+    assert status.failed == {1: "OSError: [Errno 5] Input/output error"}
+    assert [task.part for task in inline[-1].tasks] == [0, 1, 1, 1]
+    (place.folder / "disk").unlink()
+    manifest = json.loads((place.out / "manifest.json").read_text())
+    manifest["job"] = None
+    with pytest.raises(JobError, match="its data changed"):  # what could not be read then can be read now
+        jobs.resume("out", progress=False)
+
+
+def full_disk(place, parts):
+    """Files of some parts come to lie on a full disk: /dev/full says so to every write."""
+
+    def fate(worker, event):
+        if isinstance(event, Done) and event.part in parts:
+            aside = place.out / "scores" / f".part-{event.part:06d}.parquet.tmp"
+            aside.symlink_to(FULL)
+
+    return fate
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="this system has no /dev/full")
+def test_a_full_disk_and_the_rest_goes_on(place, inline):
+    expected = expected_files(place, "of_graphs")
+    inline.fate = full_disk(place, {1, 3})
+    status = jobs.run(place("of_graphs"), out="out", workers=2, **SMALL)
+    assert (status.state, status.finished, set(status.failed)) == ("unfinished", 16, {1, 3})
+    assert all(os.strerror(errno.ENOSPC) in why for why in status.failed.values())
+    assert not list(place.out.rglob("*.tmp"))
+    before = {f: f.stat().st_mtime_ns for f in place.out.rglob("*.parquet")}
+    inline.fate = lambda worker, event: None
+    assert jobs.resume("out", progress=False).failed == {}
+    assert_whole(place)
+    assert sorted(task.part for task in inline[-1].tasks) == [1, 3]
+    assert place.files() == expected
+    assert all(f.stat().st_mtime_ns == time for f, time in before.items())
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="this system has no /dev/full")
+def test_a_disk_that_stays_full_stops_the_job(place, inline):
+    inline.fate = full_disk(place, {1, 2, 3, 4, 5})
+    with pytest.raises(JobError, match=r"3 parts in a row could not be written.*No space left.*job resume out"):
+        jobs.run(place("of_graphs"), out="out", workers=1, **SMALL)
+    assert jobs.status("out").finished == 4
+    assert set(jobs.status("out").failed) == {1, 2, 3}
+    inline.fate = lambda worker, event: None
+    jobs.resume("out", progress=False)
+    assert_whole(place)
+
+
+def test_a_manifest_that_cannot_be_written(place, inline, monkeypatch):
+    from xdegree.jobs import folder
+
+    write = folder._write_aside
+
+    def full(path, content):
+        if path.name == "manifest.json" and b'"state": "running"' not in content:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        write(path, content)
+
+    monkeypatch.setattr(folder, "_write_aside", full)
+    with pytest.raises(JobError, match=r"No space left on device; mend that, then go on with: xdegree job resume out"):
+        jobs.run(place("of_graphs"), out="out", workers=1, **SMALL)
+    monkeypatch.setattr(folder, "_write_aside", write)
+    assert jobs.status("out").state == "finished"  # the files say so
+    assert jobs.resume("out", progress=False).state == "finished"
+    assert json.loads((place.out / "manifest.json").read_text())["state"] == "finished"
+
+
+def test_what_a_killed_job_left_behind(place, inline):
+    expected = expected_files(place, "of_graphs")
+
+    def fate(worker, event):
+        if isinstance(event, Done) and event.part == 3:
+            raise SystemExit  # as good as killed, apart from the manifest
+
+    inline.fate = fate
+    with pytest.raises(SystemExit):
+        jobs.run(place("of_graphs"), out="out", workers=1, **SMALL)
+    manifest = json.loads((place.out / "manifest.json").read_text())
+    (place.out / "manifest.json").write_text(json.dumps({**manifest, "state": "running"}))
+    (place.out / "scores" / ".part-000003.parquet.tmp").write_bytes(b"half a fi")
+    shutil.copy("undisturbed/scores/part-000004.parquet", place.out / "scores")  # written, but not its instances
+    (place.out / "scores" / "part-000001.parquet").unlink()  # lost
+    status = jobs.status("out")
+    assert (status.state, status.finished) == ("unfinished", 8)
+    inline.fate = lambda worker, event: None
+    jobs.resume("out", workers=2, progress=False)
+    assert_whole(place)
+    assert [task.part for task in inline[-1].tasks] == [1, 3, 4, 5]
+    assert place.files() == expected
+
+
+def test_the_number_of_workers_and_their_order_have_no_say(place, inline):
+    expected = expected_files(place, "of_graphs")
+    for workers in (2, 5):
+        jobs.run(place("of_graphs"), out=f"out{workers}", workers=workers, **SMALL)
+        assert place.files(f"out{workers}") == expected
+        assert len(inline[-1].hired) == workers
+
+
+# Going on with a job.
+
+
+def half_done(place, inline, factory):
+    def fate(worker, event):
+        if isinstance(event, Done) and event.part == 2:
+            raise KeyboardInterrupt
+
+    inline.fate = fate
+    with pytest.raises(KeyboardInterrupt):
+        jobs.run(place(factory), out="out", workers=1, **SMALL)
+    inline.fate = lambda worker, event: None
+    sys.modules.pop(place.module)
+
+
+def test_other_weights(place, inline):
+    (place.folder / "scale").write_text("1")
+    half_done(place, inline, "scaled")
+    (place.folder / "scale").write_text("1.5")
+    with pytest.raises(JobError, match=r"its weights changed since it was started.*start another job"):
+        jobs.resume("out", progress=False)
+    (place.folder / "scale").write_text("1")
+    assert jobs.resume("out", progress=False).state == "finished"
+    assert_whole(place, 30)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "what"),
+    [
+        ("return super().forward(x, edge_index, batch)", "return 2 * super().forward(x, edge_index, batch)", "code"),
+        ("n = 3 + number % 5", "n = 4 + number % 5", "data"),
+        ("manual_seed(0)\n    return Troubled", "manual_seed(1)\n    return Troubled", "weights"),
+    ],
+)
+def test_another_model(place, inline, old, new, what):
+    half_done(place, inline, "of_graphs")
+    module = place.folder / f"{place.module}.py"
+    assert old in module.read_text()
+    module.write_text(module.read_text().replace(old, new) + "# longer")
+    with pytest.raises(JobError, match=f"its {what} changed"):
+        jobs.resume("out", progress=False)
+    assert jobs.status("out").finished == 8
+
+
+def test_other_settings(place, inline):
+    half_done(place, inline, "of_graphs")
+    path = place.out / "manifest.json"
+    manifest = json.loads(path.read_text())
+    path.write_text(json.dumps({**manifest, "settings": {**manifest["settings"], "reading": "strength"}}))
+    with pytest.raises(JobError, match="was changed by hand"):
+        jobs.resume("out", progress=False)
+    jobs.run(place("of_graphs"), out="other", workers=1, **{**SMALL, "reading": "strength"})
+    shutil.copy("other/manifest.json", path)
+    with pytest.raises(JobError, match="was not written by the job that"):
+        jobs.resume("out", progress=False)
+    path.write_text("{")
+    with pytest.raises(JobError, match="is no JSON file"):
+        jobs.status("out")
+
+
+def test_other_versions(place, inline, monkeypatch):
+    half_done(place, inline, "of_graphs")
+    version = xdegree.jobs.start.version
+    monkeypatch.setattr(xdegree.jobs.start, "version", lambda name: "9.9" if name == "torch" else version(name))
+    with pytest.raises(JobError, match=r"its torch changed .*install these versions again"):
+        jobs.resume("out", progress=False)
+
+
+def test_from_another_folder_with_another_number_of_workers(place, inline, tmp_path_factory, monkeypatch):
+    half_done(place, inline, "of_graphs")
+    monkeypatch.chdir(tmp_path_factory.mktemp("elsewhere"))
+    jobs.resume(place.out, workers=3, progress=False)
+    assert_whole(place)
+    assert len(inline[-1].hired) == 3
+    assert [task.part for task in inline[-1].tasks] == [2, 3, 4, 5]
+    assert jobs.resume(place.out, progress=False).state == "finished"
+    assert len(inline) == 2  # nothing was left to do, nobody was hired
+
+
+def test_one_at_a_time(place, inline):
+    seen = []
+
+    def fate(worker, event):
+        if isinstance(event, Done) and event.part == 2:
+            seen.append(jobs.status("out"))
+            with pytest.raises(JobError, match="another process is at work on out"):
+                jobs.resume("out", progress=False)
+
+    inline.fate = fate
+    jobs.run(place("of_graphs"), out="out", workers=1, **SMALL)
+    assert [(status.state, status.finished) for status in seen] == [("running", 8)]
+    with locked(place.out), pytest.raises(JobError, match="another process"):
+        jobs.resume("out", progress=False)
+    assert_whole(place)
+
+
+def test_a_factory_that_draws_at_random(place, inline):
+    with pytest.raises(JobError, match=r"returns other weights in each process; let it draw with a fixed seed"):
+        jobs.run(place("at_random"), out="out", workers=1, **SMALL)
+
+
+# What cannot be done.
+
+
+@pytest.mark.parametrize(
+    ("factory", "settings", "message"),
+    [
+        ("of_nodes", {"engine": "spark"}, r"engine must be one of \('local', 'ray'\) \(got 'spark'\)"),
+        ("of_nodes", {"workers": 0}, r"workers must be a whole number, at least 1 \(got 0\)"),
+        ("of_nodes", {"part_size": 0}, r"part_size must be a whole number, at least 1 \(got 0\)"),
+        ("of_nodes", {"memory": None}, "memory must be a fixed budget"),
+        ("of_nodes", {"memory": "much"}, "memory must be a number of bytes"),
+        ("of_nodes", {"reading": "tea leaves"}, "reading must be one of"),
+        ("of_nodes", {"options": {}}, "options must be xdegree.Options"),
+        ("of_nodes", {"target": "cat"}, "target must be a whole number"),
+        ("of_nodes", {"index": []}, 'index must be "all" or a list'),
+        ("of_nodes", {"index": [1, -1]}, "index must hold whole numbers"),
+        ("of_nodes", {"index": [1, 2, 1]}, "index holds 1 2 times"),
+        ("of_nodes", {"index": [30]}, "index 30 is out of range: there are the instances 0 to 29"),
+        ("of_nodes", {"weights": "none.pt"}, "there is no file"),
+        ("odd", {}, r"no rule applies to .*i0"),
+        ("typed", {}, "jobs explain graphs with one type of nodes"),
+        ("none", {}, "hands over an empty list of graphs"),
+        ("wrong_width", {}, "cannot be run: RuntimeError"),
+        ("broken", {}, "failed: RuntimeError: no data here"),
+        ("absent", {}, "has no function 'absent'"),
+    ],
+)
+def test_what_cannot_be_done(place, inline, factory, settings, message):
+    with pytest.raises(JobError, match=message):
+        jobs.run(place(factory), out="out", **{**SMALL, "workers": 1, **settings})
+    assert not place.out.exists()
+    assert not inline
+
+
+def test_folders_that_cannot_be_used(place, inline):
+    place.out.mkdir()
+    with pytest.raises(JobError, match=r"holds no job \(it has no manifest.json\)"):
+        jobs.status("out")
+    (place.out / "notes.txt").touch()
+    with pytest.raises(JobError, match="is no empty folder"):
+        jobs.run(place("of_nodes"), out="out", **SMALL)
+    jobs.run(place("of_nodes"), out="mine", workers=1, **SMALL)
+    with pytest.raises(JobError, match=r"holds a job already; go on with it: xdegree job resume mine"):
+        jobs.run(place("of_nodes"), out="mine", **SMALL)
+    (place.folder / "mine" / "instances" / "part-000002.parquet").write_bytes(b"rubbish")
+    with pytest.raises(JobError, match=r"part-000002.parquet is no whole Parquet file .*delete it and resume"):
+        jobs.status("mine")
+
+
+@pytest.mark.parametrize(("package", "engine", "extra"), [("pyarrow", "local", "jobs"), ("ray", "ray", "ray")])
+def test_a_missing_extra(place, monkeypatch, capsys, package, engine, extra):
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(ImportError, match=rf'pip install "xdegree\[{extra}\]"'):
+        jobs.run(place("of_nodes"), out="out", engine=engine, **SMALL)
+    assert main(["job", "run", place("of_nodes"), "--out", "out", "--engine", engine]) == 2
+    assert f'pip install "xdegree[{extra}]"' in capsys.readouterr().err
+
+
+# The command.
+
+
+def test_the_command(place, inline, capsys):
+    (place.folder / "some.txt").write_text("3\n4\n29\n")
+    run = ["job", "run", place("of_nodes"), "--workers", "1", "--quiet"]
+    assert main([*run, "--out", "out", "--index", "some.txt", "--option", "ties=first", "--edges", "pair"]) == 0
+    assert "out: finished\n  instances  3 of 3, in 1 of 1 parts" in capsys.readouterr().out
+    assert table(place, "instances")["index"].tolist() == [3, 4, 29]
+    assert len(table(place, "edges"))
+    settings = json.loads((place.out / "manifest.json").read_text())["settings"]
+    assert (settings["options"]["ties"], settings["memory"]) == ("first", "1GB")
+    assert main(["job", "status", "out", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["finished"] == 3
+    for wrong, message in {
+        "--index=3,x": "--index is all, numbers as 3,5,9",
+        "--option=tie=first": "with one of the names ['ties'",
+        "--option=ties=last": "Options.ties must be one of",
+        "--index=77": "index 77 is out of range",
+    }.items():
+        assert main([*run, "--out", "other", wrong]) == 2
+        assert message in capsys.readouterr().err
+    assert main(["job", "resume", "nowhere"]) == 2
+    assert "nowhere holds no job" in capsys.readouterr().err
+
+
+def test_the_command_interrupted_and_with_errors(place, inline, capsys):
+    def fate(worker, event):
+        if isinstance(event, Done) and event.part == 2:
+            raise KeyboardInterrupt
+
+    inline.fate = fate
+    sizes = ["--part-size", "4", "--batch-size", "2", "--quiet", "--workers", "1"]
+    assert main(["job", "run", place("poisoned"), "--out", "out", *sizes]) == 130
+    assert "to go on: xdegree job resume out" in capsys.readouterr().err
+    assert main(["job", "status", "out"]) == 1
+    assert "out: unfinished\n  instances  8 of 24, in 2 of 6 parts" in capsys.readouterr().out
+    inline.fate = lambda worker, event: None
+    assert main(["job", "resume", "out", "--workers", "2"]) == 1
+    captured = capsys.readouterr()
+    assert "5: ValueError: edge_index names nodes" in captured.out
+    assert "24/24" in captured.err  # the progress bar
+    assert_whole(place)
+
+
+# Real processes.
+
+
+def test_processes_one_killed_by_sigkill(place, monkeypatch):
+    (place.folder / "trouble").write_text("kill part-000000.parquet")  # when another worker is free to take over
+    status = jobs.run(place("magic"), out="out", engine="local", workers=2, **SMALL)
+    assert_whole(place)
+    assert (status.lost_workers, status.errors) == (1, 0)
+    monkeypatch.setattr(xdegree.jobs.start, "Processes", Inline)
+    assert place.files() == expected_files(place, "magic")
+
+
+def test_processes_and_ctrl_c(place, monkeypatch):
+    (place.folder / "trouble").write_text("interrupt part-000001.parquet")
+    with pytest.raises(KeyboardInterrupt):
+        jobs.run(place("magic"), out="out", engine="local", workers=1, **SMALL)
+    status = jobs.status("out")
+    assert (status.state, status.finished, status.lost_workers) == ("unfinished", 8, 0)
+    monkeypatch.setattr(xdegree.jobs.start, "Processes", Inline)
+    expected = expected_files(place, "magic")
+    before = {f: f.stat().st_mtime_ns for f in place.out.rglob("*.parquet")}
+    jobs.resume("out", progress=False)
+    assert_whole(place)
+    assert place.files() == expected
+    assert all(f.stat().st_mtime_ns == time for f, time in before.items())
+
+
+# Ray.
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    ray = pytest.importorskip("ray", reason="engine='ray' needs Ray: pip install 'xdegree[ray]'")
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    ray.init(
+        num_cpus=2,
+        object_store_memory=80 * 2**20,
+        include_dashboard=False,
+        log_to_driver=False,
+        logging_level="ERROR",
+    )
+    yield ray
+    ray.shutdown()
+
+
+def test_actors_one_killed_by_sigkill(place, cluster, monkeypatch):
+    (place.folder / "trouble").write_text("kill part-000000.parquet")  # when another worker is free to take over
+    status = jobs.run(place("magic"), out="out", engine="ray", workers=2, **SMALL)
+    assert_whole(place)
+    assert (status.lost_workers, status.errors) == (1, 0)
+    assert cluster.is_initialized()  # it was there before us
+    monkeypatch.setattr(xdegree.jobs.start, "Processes", Inline)
+    assert place.files() == expected_files(place, "magic")

@@ -108,14 +108,16 @@ class Foreman:
     def _bury(self, worker: int, how: str) -> None:
         """Give the part of a dead worker to another; leave out what kills again and again."""
         task, at = self.busy.pop(worker, None), self.at.pop(worker, None)
-        if task is None:
+        if worker in self.idle:
+            self.idle.remove(worker)
+        elif task is None:
             self.stillborn += 1
             if self.stillborn >= TRIES:
                 raise JobError(
                     f"workers die before they begin ({how}). Is there enough memory for each to hold the model and the"
                     ' data? A script that starts a job needs `if __name__ == "__main__":` around it'
                 )
-        else:
+        if task is not None:
             self.report.lost_workers += 1
             self._mourn(task, at, how)
         if self.waiting and self.idle:
