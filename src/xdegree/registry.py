@@ -14,7 +14,7 @@ from .portions import Messages
 from .sparse_rows import SparseRows
 
 aten = torch.ops.aten
-Target = Tensor | Messages | SparseRows | tuple[Tensor | None, ...]
+Target = Tensor | Messages | SparseRows | tuple[Tensor | None, ...] | None
 Rule = Callable[..., Target]
 R = TypeVar("R", bound=Rule)
 
@@ -46,7 +46,7 @@ def rule(*keys: Any) -> Callable[[R], R]:
     the simple reason that they are met in this order.
 
     The rule is called as ``rule(call, *args, **kwargs)`` with the arguments of the operation, portions among
-    them, and returns the target of the output, ``[K, *output]`` (a tuple for several outputs). The total
+    them, and returns the target of the output, ``[K, *output]`` (a tuple for several outputs; None if it carries nothing). The total
     needs no rule: the model's own operation computes it.
     """
     if not keys:

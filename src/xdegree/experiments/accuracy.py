@@ -1,11 +1,16 @@
 """The paper's table of accuracies."""
 
-from ..recipes import PAPER_ACCURACY, recipe
+from ..recipes import PAPER_ACCURACY, Kind, recipe
 from ..tables import Table, spread
 from .page import Outcome
 from .store import NODE_SETS, Bench
 
 SPLITS = ("train", "val", "test")
+KINDS: tuple[Kind, ...] = ("GCN", "GAT")
+MODELS: tuple[tuple[str, Kind], ...] = (
+    *((name, kind) for name in (*NODE_SETS, "mutag") for kind in KINDS),
+    ("graph_sst2", "GCN"),
+)
 
 
 def run(bench: Bench) -> Outcome:
@@ -43,9 +48,3 @@ def run(bench: Bench) -> Outcome:
         " has a say."
     )
     return Outcome("accuracy", "Accuracy (the paper's table of accuracies)", about, [table])
-
-
-MODELS = (
-    *((name, kind) for name in (*NODE_SETS, "mutag") for kind in ("GCN", "GAT")),
-    ("graph_sst2", "GCN"),
-)

@@ -1,0 +1,82 @@
+"""All readings of DEGREE from one pass: what the rows of the tables are."""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from ..decompose import Decomposition, decompose
+from ..explain import explain
+from ..models import GAT, GCN
+from ..options import Options
+from .protocol import MUTAGEN, by_pair, pairs
+
+READINGS = ("probability", "logit", "|logit|", "strength", "strength at the head")
+"""The paper's first: the softmax rule on the output.
+
+Strength is the L1 norm of the target in the last hidden representation; at the head, in what the two linear layers
+get: the last convolution after its ReLU, of graphs after the pooling.
+"""
+PROBES = {"strength": "lin2:input", "strength at the head": "lin1:input"}
+
+
+def of_nodes(
+    model: GCN | GAT, data: Data, nodes: Sequence[int], classes: Sequence[int], options: Options
+) -> dict[str, Tensor]:
+    """Each reading ``[explained nodes, N]``, every node of the graph a group of one pass."""
+    d = decompose(
+        model,
+        data.x,
+        data.edge_index,
+        groups=torch.eye(int(data.num_nodes or 0), dtype=torch.bool),
+        probes=tuple(PROBES.values()),
+        options=options,
+    )
+    rows = torch.tensor(list(nodes))
+    found = _readings(d, rows, torch.tensor(list(classes)))
+    return {name: scores.t() for name, scores in found.items()}
+
+
+def of_pairs(model: GCN | GAT, graph: Data, options: Options, authors: bool = False) -> dict[str, Tensor]:
+    """Each reading ``[P]`` of the undirected edges of a molecule: both ends as one group, and the mean of both."""
+    ends, place, _ = pairs(graph)
+    size, count = int(graph.num_nodes or 0), ends.shape[1]
+    groups = torch.zeros(count + size, size, dtype=torch.bool)
+    groups[torch.arange(count), ends[0]] = True
+    groups[torch.arange(count), ends[1]] = True
+    groups[count + torch.arange(size), torch.arange(size)] = True
+    d = decompose(model, graph.x, graph.edge_index, groups=groups, probes=tuple(PROBES.values()), options=options)
+    found = {}
+    for name, scores in _readings(d, torch.tensor([0]), torch.tensor([MUTAGEN]), authors).items():
+        single = scores[count:, 0]
+        found[f"pair, {name}"] = scores[:count, 0]
+        found[f"mean, {name}"] = single[ends].mean(0)
+    return found
+
+
+def of_messages(model: GCN | GAT, graph: Data, options: Options) -> Tensor:
+    """The contribution ``[P]`` of the messages along each edge, in all layers."""
+    _, place, truth = pairs(graph)
+    e = explain(model, graph.x, graph.edge_index, target=MUTAGEN, of="edge", options=options)
+    return by_pair(e.edge_scores.abs(), place, len(truth))
+
+
+def _readings(d: Decomposition, rows: Tensor, classes: Tensor, difference: bool = False) -> dict[str, Tensor]:
+    """Each reading ``[K, rows]``."""
+    total, target = d.total[rows], d.target[:, rows]
+    probability = total.softmax(-1) * torch.sigmoid(target.abs() - (total - target).abs())
+    found = {
+        "probability": _of_class(probability, classes, difference),
+        "logit": _of_class(target, classes, difference),
+    }
+    found["|logit|"] = found["logit"].abs()
+    for name, probe in PROBES.items():
+        found[name] = d.probes[probe].target[:, rows].abs().sum(-1)
+    return found
+
+
+def _of_class(table: Tensor, classes: Tensor, difference: bool) -> Tensor:
+    """The column of each row's class; for two classes, if asked, minus the other's."""
+    own = table[:, torch.arange(len(classes)), classes]
+    return own - table[:, torch.arange(len(classes)), 1 - classes] if difference else own
