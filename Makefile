@@ -11,7 +11,7 @@ PINS   := pyproject.toml constraints.txt
 help:  ## show this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "%-12s %s\n", $$1, $$2 }'
 
-demo: $(VENV)/.demo  ## train the paper's GCN on BA-Shapes, explain it, write a picture
+demo: $(VENV)/.demo  ## train the paper's GCN on BA-Shapes, explain it, write a picture and a report
 	@$(BIN)/python -m xdegree.demo
 
 test: lint types  ## lint, types, tests (args: ARGS="-k name")
@@ -48,7 +48,7 @@ $(BIN)/python:
 
 # The environment comes before the stamps but does not age them: only a change of the pins installs again.
 $(VENV)/.demo: $(PINS) | $(BIN)/python
-	$(PIP) install --quiet -c constraints.txt -e ".[plot]"
+	$(PIP) install --quiet -c constraints.txt -e ".[plot,report]"
 	@touch $@
 
 $(VENV)/.dev: $(PINS) | $(BIN)/python

@@ -13,12 +13,14 @@ from xdegree.models import GCN
 
 
 def test_the_demo_in_small(tmp_path, capsys):
-    picture = tmp_path / "why.png"
-    main(["--epochs", "200", "--picture", str(picture)])
+    picture, report = tmp_path / "why.png", tmp_path / "why.html"
+    main(["--epochs", "200", "--picture", str(picture), "--report", str(report)])
     printed = capsys.readouterr().out
 
     assert picture.read_bytes().startswith(b"\x89PNG")
     assert str(picture) in printed
+    assert printed.strip().endswith(str(report))
+    assert "the middle of a house" in report.read_text()
     assert "BA-Shapes: 700 nodes, 2238 edges, 80 houses" in printed
     data = ba_shapes(seed=0)
     index = int(re.search(r"take node (\d+) for the", printed)[1])

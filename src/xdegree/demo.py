@@ -11,11 +11,12 @@ from torch_geometric.nn.conv.gcn_conv import gcn_norm
 from torch_geometric.utils import k_hop_subgraph
 from tqdm import tqdm
 
-from . import Explanation, explain
+from . import Explanation, agglomerate, explain
 from .datasets import ba_shapes
 from .metrics import auc
 from .models import GCN
 from .plots import plot_graph
+from .reports import report
 from .training import train_node
 
 ROLES = ("a base node", "the middle of a house", "the bottom of a house", "the top of a house")
@@ -29,6 +30,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     )
     parser.add_argument("--epochs", type=int, default=1000, help="of training (default: 1000, as in the paper)")
     parser.add_argument("--picture", type=Path, default=Path("xdegree-demo.png"), help="where to write it")
+    parser.add_argument("--report", type=Path, default=Path("xdegree-demo.html"), help="where to write it")
     given = parser.parse_args(argv)
 
     data = ba_shapes(seed=given.seed)
@@ -58,6 +60,17 @@ def main(argv: Sequence[str] | None = None) -> None:
     house = data.motif == data.motif[shown.index]
     plot_graph(shown, index=shown.index, truth=house, title=title).savefig(given.picture)
     print(f"\nPicture of node {shown.index}: {given.picture}")
+    tree = agglomerate(model, data.x, data.edge_index, index=shown.index, seed=given.seed)
+    page = report(
+        shown,
+        tree,
+        classes=ROLES,
+        truth=house.nonzero().flatten().tolist(),
+        index=shown.index,
+        title=title,
+        settings={"model": "the paper's GCN on BA-Shapes", "seed": given.seed, "epochs": given.epochs},
+    )
+    print(f"Report of node {shown.index}, to open in a browser: {page.save(given.report)}")
 
 
 def _print_nodes(e: Explanation, data: Data, count: int = 8) -> None:

@@ -5,11 +5,11 @@ import sys
 from collections.abc import Sequence
 from importlib.metadata import version
 
-from . import check, explorer, job, reproduce
+from . import check, explorer, job, report, reproduce
 from .loading import UsageError
 
 USAGE = 2
-COMMANDS = (check, explorer, job, reproduce)
+COMMANDS = (check, report, explorer, job, reproduce)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
