@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import networkx
 import torch
@@ -37,7 +38,7 @@ def ring_carbons(graph: Data) -> list[int]:
 def ring_edges(graph: Data) -> set[frozenset[int]]:
     """The bonds without which a molecule stays in one piece."""
     assert graph.edge_index is not None
-    bonds: networkx.Graph[int] = networkx.Graph()
+    bonds: Any = networkx.Graph()
     bonds.add_edges_from(tuple(edge) for edge in graph.edge_index.t().tolist())
     apart = {frozenset(edge) for edge in networkx.bridges(bonds)}
     return {frozenset({u, v}) for u, v in bonds.edges} - apart
