@@ -348,10 +348,12 @@ def _in_the_browser(app: Dash) -> None:
     app.clientside_callback(
         ClientsideFunction("explorer", "views"),
         *(Output("growth-panel", "hidden"), Output("compare-said", "hidden"), Output("stage", "className")),
-        Input("view", "value"),
+        *(Input("view", "value"), Input("drawing", "data")),
     )
     app.clientside_callback(
-        ClientsideFunction("explorer", "hover"), Output("hover", "children"), Input("graph", "mouseoverNodeData")
+        ClientsideFunction("explorer", "hover"),
+        Output("hover", "children"),
+        *(Input("graph", "mouseoverNodeData"), Input("drawing", "data")),
     )
     app.clientside_callback(
         ClientsideFunction("explorer", "panning"), Output("graph", "userPanningEnabled"), Input("drag", "value")

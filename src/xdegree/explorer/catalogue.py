@@ -47,8 +47,8 @@ class Catalogue:
             if not example.atoms:
                 raise Problem(f"{example.title} is no model of molecules, so it cannot read a SMILES.")
             text = parse.smiles(ref.smiles)
-            return subject_of(key, text, example, molecule_of(text, example.atoms), None)
+            return subject_of(key, text, example, example.like_its_own(molecule_of(text, example.atoms)), None)
         if example.kwargs:
             raise Problem("This model takes more than x and edge_index, which an uploaded graph does not have.")
         data, index, title = parse.graph(ref.graph, example.width)
-        return subject_of(key, title, example, data, index)
+        return subject_of(key, title, example, example.like_its_own(data), index)

@@ -26,12 +26,13 @@ def ba_shapes(folder: Path | None) -> Example:
     model, dataset, reached = trained(dataset, how=Recipe("GCN", 500, lr=0.01), folder=folder)
     data = dataset.data
     with torch.no_grad():
-        right = model(data.x, data.edge_index).argmax(-1) == data.y
+        sure, role = model(data.x, data.edge_index).softmax(-1).max(-1)
+    right = role == data.y
     chosen = (right & data.test_mask & (data.motif >= 0)).nonzero().flatten().tolist()
     roles = ("base", "middle of a house", "bottom of a house", "top of a house")
-    # Neighbourhoods that are neither trivial nor crowded come first.
+    # What the model is sure of comes first, and neighbourhoods that are neither trivial nor crowded.
     sizes = {node: len(k_hop_subgraph(node, len(model.convs), data.edge_index)[0]) for node in chosen}
-    chosen.sort(key=lambda node: (abs(sizes[node] - 30), node))
+    chosen.sort(key=lambda node: (float(sure[node]) < 0.8, abs(sizes[node] - 30), node))
     items = [
         Item(f"node {node}: {roles[int(data.y[node])]}, {sizes[node]} nodes within reach", data, node)
         for node in chosen[:SHOWN]
@@ -55,6 +56,7 @@ def molecules(folder: Path | None) -> Example:
         dataset, names = made_up.molecules()
         model, dataset, reached = trained(dataset, how=Recipe("GCN", 25, lr=0.01), folder=folder)
         items = [Item(names[number], graph) for number, graph in _test(dataset)]
+        items.sort(key=lambda item: not item.title.startswith("c1ccc("))  # benzene rings first: easy to recognise
         note = f"Generated molecules, {dataset.note}. {_model(reached)}"
         classes = ("no nitro group", "nitro group")
     return Example("molecules", "Molecules", note, "molecule", model, items[:SHOWN], classes, ATOMS)

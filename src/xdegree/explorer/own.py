@@ -42,7 +42,7 @@ def own_example(
     width = int(given[0].x.shape[1])
     for text in graphs:
         data, index, name = parse.graph(text, width)
-        found = _items(model, data, {}, 0, 1) if index is None else [Item(name, data, index)]
+        found = _items(model, data, {}, 0, 1) if index is None else [Item(f"node {index}", data, index)]
         items += [Item(name if item.index is None else f"{name}, {item.title}", data, item.index) for item in found]
     note = f"{type(model).__name__}, {sum(p.numel() for p in model.parameters()):,} parameters"
     return Example("own", title, note, "graph", model, items, tuple(classes), kwargs=rest)

@@ -45,7 +45,9 @@ def contributions(subject: Subject, answer: GroupAnswer, sizes: tuple[int, int, 
     """What two groups contribute to every class: rows that add up to the prediction."""
     a, b, rest = sizes
     classes = [target, *(c for c in range(len(subject.classes)) if c != target)]
-    most = max(abs(value) for row in (answer.a, answer.b, answer.together, answer.rest) for value in row)
+    most = max(
+        abs(value) for row in (answer.a, answer.b, answer.together, answer.rest, answer.meeting) for value in row
+    )
     rows: list[tuple[str, str, Row, str]] = []
     if a:
         rows.append(("a", f"Group A ({a})", answer.a, ""))
@@ -56,7 +58,7 @@ def contributions(subject: Subject, answer: GroupAnswer, sizes: tuple[int, int, 
         rows.append(("together", "A and B together", answer.together, "sum"))
     rows += [
         ("rest", f"The rest ({rest})", answer.rest, ""),
-        ("meeting", "With the rest, and biases", answer.meeting, "part"),
+        ("meeting", "Both sides meeting, biases", answer.meeting, "part"),
         ("total", "Prediction", answer.total, "sum"),
     ]
     head = html.Thead(html.Tr([html.Th("", scope="col"), *(_column(subject, c, c == target) for c in classes)]))

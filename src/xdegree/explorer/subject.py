@@ -53,6 +53,12 @@ class Example:
         """How many features a node has."""
         return int(self.items[0].data.x.shape[1])
 
+    def like_its_own(self, data: Data) -> Data:
+        """A graph from elsewhere with features of the type, and in the place, of the model's own."""
+        data.x = data.x.to(self.items[0].data.x)
+        data.edge_index = data.edge_index.to(data.x.device)
+        return data
+
 
 @dataclass(frozen=True, eq=False)
 class Subject:

@@ -6,9 +6,10 @@
   const skip = () => window.dash_clientside.no_update;
   const signed = (value) => (value < 0 ? "−" : "+") + Math.abs(value).toPrecision(3);
 
+  /* What fired: several at once when the browser is busy. */
   function trigger() {
-    const fired = window.dash_clientside.callback_context.triggered || [];
-    return fired.length ? fired[0].prop_id : "";
+    const fired = (window.dash_clientside.callback_context.triggered || []).map((one) => one.prop_id);
+    return (...names) => fired.some((id) => names.some((name) => id.startsWith(name)));
   }
 
   /* One node goes into a group or out of it; a node is never in both groups. */
@@ -23,18 +24,19 @@
     const before = [a || [], b || []];
     const active = into === "b" ? 1 : 0;
     const fired = trigger();
-    const tapped = fired.startsWith("graph.tap") ? tap : fired.startsWith("second.tap") ? tapSecond : null;
+    const tapped = fired("graph.tap") ? tap : fired("second.tap") ? tapSecond : null;
     let after = before.map((group) => [...group]);
-    if (fired.startsWith("clear") || fired.startsWith("drawing")) {
+    if (fired("clear", "drawing")) {
       after = [[], []];
-    } else if (tapped && drawing && tapped.key === drawing.key) {
-      after = toggled(after, active, tapped.node);
-    } else if (fired.startsWith("graph.selected") && drawing) {
+    } else if (fired("graph.selected") && drawing) {
+      /* Before taps: of several quick ones only the last is told, but all are in the selection. */
       after[active] = (boxed || []).filter((d) => d.key === drawing.key).map((d) => d.node);
       after[1 - active] = after[1 - active].filter((n) => !after[active].includes(n));
-    } else if (fired.startsWith("group-a")) {
+    } else if (tapped && drawing && tapped.key === drawing.key) {
+      after = toggled(after, active, tapped.node);
+    } else if (fired("group-a")) {
       after[1] = after[1].filter((n) => !after[0].includes(n));
-    } else if (fired.startsWith("group-b")) {
+    } else if (fired("group-b")) {
       after[0] = after[0].filter((n) => !after[1].includes(n));
     }
     return after.map((group, i) => (same(group, before[i]) ? skip() : group));
@@ -108,11 +110,13 @@
     return [elements(drawing, second, a, b, null), signed(-second.most), signed(second.most), second.caption];
   }
 
-  function views(view) {
-    return ["growth", "compare"].map((name) => name !== view).concat(`stage ${view}`);
+  function views(view, drawing) {
+    const kind = drawing ? drawing.kind : "";
+    return ["growth", "compare"].map((name) => name !== view).concat(`stage ${view} ${kind}`);
   }
 
-  function hover(over) {
+  function hover(over, drawing) {
+    if (over && (!drawing || over.key !== drawing.key)) return "";
     if (!over || over.score === null || over.score === undefined) return over ? over.name : "";
     return `${over.name}: ${signed(over.score)}`;
   }
@@ -127,8 +131,8 @@
     const at = Number(level) || 0;
     const fired = trigger();
     if (view !== "growth" || !growth) return [true, skip(), "Play"];
-    if (fired.startsWith("growth.data")) return [true, 0, "Play"];
-    if (fired.startsWith("play.")) {
+    if (fired("growth.data")) return [true, 0, "Play"];
+    if (fired("play.")) {
       return stopped ? [false, at >= last ? 0 : skip(), "Pause"] : [true, skip(), "Play"];
     }
     if (stopped) return [skip(), skip(), skip()];

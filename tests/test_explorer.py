@@ -1,0 +1,350 @@
+"""The page's answers, without a browser: what is computed, what is read strictly, what is refused."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from helpers import assert_close
+from torch import nn
+from torch_geometric.data import Data
+from torch_geometric.nn import GCNConv
+
+from xdegree import agglomerate, decompose, explain, interaction
+
+pytest.importorskip("dash", reason='no Dash: pip install "xdegree[explorer]"')
+pytest.importorskip("rdkit", reason='no RDKit: pip install "xdegree[chem]"')
+
+from xdegree.cli import main  # noqa: E402
+from xdegree.cli.loading import UsageError  # noqa: E402
+from xdegree.explorer import drawing, examples, make_app, parse  # noqa: E402
+from xdegree.explorer.answers import Answers, agreement, probabilities  # noqa: E402
+from xdegree.explorer.catalogue import Catalogue  # noqa: E402
+from xdegree.explorer.chemistry import molecule_of  # noqa: E402
+from xdegree.explorer.made_up import molecules, sentences  # noqa: E402
+from xdegree.explorer.own import own_example  # noqa: E402
+from xdegree.explorer.parse import Reference  # noqa: E402
+from xdegree.explorer.problem import MAX_NODES, MAX_UPLOAD, Problem  # noqa: E402
+from xdegree.explorer.subject import Example, Item  # noqa: E402
+from xdegree.models import GCN  # noqa: E402
+
+ATOMS = ("C", "O", "H", "N")
+NITRO = "c1ccccc1[N+](=O)[O-]"
+
+
+def a_molecule_model() -> Example:
+    torch.manual_seed(0)
+    model = GCN(len(ATOMS), 3, level="graph").double().eval()
+    items = [Item(smiles, in_double(molecule_of(smiles, ATOMS))) for smiles in (NITRO, "CCO")]
+    return Example("molecules", "Molecules", "untrained", "molecule", model, items, ("a", "b"), ATOMS)
+
+
+def a_node_model() -> Example:
+    torch.manual_seed(1)
+    ring = torch.arange(12)
+    edges = torch.stack([ring, (ring + 1) % 12])
+    data = Data(x=torch.randn(12, 2, dtype=torch.double), edge_index=torch.cat([edges, edges.flip(0)], 1))
+    model = GCN(2, 2, layers=2).double().eval()
+    return Example("nodes", "Nodes", "untrained", "graph", model, [Item("node 5", data, 5)])
+
+
+def in_double(data: Data) -> Data:
+    data.x = data.x.double()
+    return data
+
+
+@pytest.fixture(scope="module")
+def catalogue() -> Catalogue:
+    return Catalogue([a_molecule_model(), a_node_model()])
+
+
+def test_groups_are_what_decompose_says(catalogue: Catalogue) -> None:
+    subject = catalogue.subject(Reference("molecules", item=0))
+    model, data = subject.one.model, subject.data
+    a, b = (6, 7, 8), (0, 1)
+    rest = [n for n in range(data.num_nodes) if n not in (*a, *b)]
+    answer = Answers().groups(subject, a, b)
+    d = decompose(model, data.x, data.edge_index, groups=[a, b, [*a, *b], rest])
+    for row, wanted in zip((answer.a, answer.b, answer.together, answer.rest), d.target[:, 0], strict=True):
+        assert_close(torch.tensor(row, dtype=torch.double), wanted)
+    assert_close(torch.tensor(answer.total, dtype=torch.double), d.total[0])
+    for c in range(3):
+        met = interaction(model, data.x, data.edge_index, a=a, b=b, target=c)
+        assert answer.interaction[c] == pytest.approx(met, abs=1e-12)
+        assert answer.together[c] + answer.rest[c] + answer.meeting[c] == pytest.approx(answer.total[c], abs=1e-12)
+
+
+def test_groups_of_a_node_are_asked_in_its_computation_graph(catalogue: Catalogue) -> None:
+    subject = catalogue.subject(Reference("nodes", item=0))
+    model, data = subject.one.model, subject.data
+    assert subject.nodes == [3, 4, 5, 6, 7]
+    assert subject.index == 5
+    answer = Answers().groups(subject, (4, 5), (7,))
+    d = decompose(model, data.x, data.edge_index, groups=[[4, 5], [7], [4, 5, 7], [3, 6]])
+    for row, wanted in zip((answer.a, answer.b, answer.together, answer.rest), d.target[:, 5], strict=True):
+        assert_close(torch.tensor(row, dtype=torch.double), wanted)
+
+
+def test_one_question_is_one_call_of_the_engine(catalogue: Catalogue, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+
+    def counted(*args: object, **kwargs: object) -> object:
+        asked.append(len(kwargs["groups"]))  # type: ignore[arg-type]
+        return decompose(*args, **kwargs)  # type: ignore[arg-type]
+
+    monkeypatch.setattr("xdegree.explorer.answers.decompose", counted)
+    Answers().groups(catalogue.subject(Reference("molecules", item=0)), (1,), (2, 3))
+    assert asked == [4]
+
+
+def test_scores_and_growth_are_those_of_the_library(catalogue: Catalogue) -> None:
+    answers = Answers()
+    for name in ("molecules", "nodes"):
+        subject = catalogue.subject(Reference(name, item=0))
+        model, data = subject.one.model, subject.data
+        e = explain(model, data.x, data.edge_index, index=subject.index, target=1)
+        assert_close(answers.explanation(subject, 1).class_scores, e.class_scores)
+        assert_close(answers.scores(subject, "DEGREE", 1), e.node_scores)
+        grown = answers.grown(subject, 1)
+        assert grown.complete
+        assert grown.tree == agglomerate(model, data.x, data.edge_index, index=subject.index, target=1)
+
+
+def test_growth_that_takes_too_long_is_cut_and_says_so(catalogue: Catalogue) -> None:
+    grown = Answers(patience=0).grown(catalogue.subject(Reference("molecules", item=0)), 0)
+    assert not grown.complete
+    assert len(grown.tree.levels) == 1
+
+
+def test_methods_that_cannot_explain_say_why(catalogue: Catalogue) -> None:
+    subject = catalogue.subject(Reference("molecules", item=0))
+    for method, why in (
+        ("attention", "attention layers"),
+        ("hop distance", "nodes, not of graphs"),
+        ("x", "no method"),
+    ):
+        with pytest.raises(Problem, match=why):
+            Answers().scores(subject, method, 0)
+
+
+def test_overlapping_groups_are_refused(catalogue: Catalogue) -> None:
+    with pytest.raises(Problem, match="Node 1 is in both groups"):
+        Answers().groups(catalogue.subject(Reference("molecules", item=0)), (1, 2), (1,))
+
+
+def test_agreement_is_the_rank_correlation() -> None:
+    a = torch.tensor([1.0, 2.0, 3.0, 4.0])
+    assert agreement(a, a**3) == pytest.approx(1)
+    assert agreement(a, -a) == pytest.approx(-1)
+    assert agreement(a, torch.zeros(4)) is None
+
+
+def test_probabilities_are_for_classes_only(catalogue: Catalogue) -> None:
+    shares = probabilities(catalogue.subject(Reference("molecules", item=0)))
+    assert shares is not None
+    assert sum(shares) == pytest.approx(1)
+
+
+def test_drawings_are_plain_and_colours_follow_signs(catalogue: Catalogue) -> None:
+    subject = catalogue.subject(Reference("molecules", item=0))
+    scores = Answers().explanation(subject, 0).class_scores
+    made = drawing.drawing(subject, subject.canvas(scores[:, 0].abs()), scores)
+    assert json.loads(json.dumps(made)) == made
+    assert len(made["nodes"]) == 14
+    assert sorted(edge["order"] for edge in made["edges"]) == [1] * 10 + [2] * 4
+    layer = drawing.layer([0, 1, 2], [2.0, -2.0, 0.0])
+    red, blue, white = layer["colours"]
+    assert int(red[1:3], 16) > int(red[5:7], 16)
+    assert int(blue[1:3], 16) < int(blue[5:7], 16)
+    assert white == "#f7f7f7"
+    assert layer["most"] == 2
+
+
+def test_growth_layers_mark_what_is_in_no_group(catalogue: Catalogue) -> None:
+    subject = catalogue.subject(Reference("nodes", item=0))
+    tree = Answers().grown(subject, 0).tree
+    found = drawing.growth_layers(tree, subject.nodes)
+    assert len(found["levels"]) == len(tree.levels)
+    for level, groups in zip(found["levels"], tree.levels, strict=True):
+        for node, number in zip(subject.nodes, level["groups"], strict=True):
+            assert (number < 0) == all(node not in group.nodes for group in groups)
+
+
+@pytest.mark.parametrize(
+    ("raw", "why"),
+    [
+        (None, "Choose an example"),
+        ({"example": 3, "item": 0}, "Choose an example"),
+        ({"example": "molecules"}, "no prediction"),
+        ({"example": "molecules", "item": "0"}, "no prediction"),
+        ({"example": "molecules", "item": True}, "no prediction"),
+        ({"example": "molecules", "item": 0, "smiles": "C"}, "no prediction"),
+        ({"example": "molecules", "item": 0, "model": "os.system"}, "no prediction"),
+        ({"example": "elsewhere", "item": 0}, "no example"),
+        ({"example": "molecules", "item": 99}, "predictions 0 to 1"),
+        ({"example": "nodes", "smiles": "C"}, "no model of molecules"),
+        ({"example": "molecules", "smiles": "c1ccccc"}, "cannot read"),
+        ({"example": "molecules", "smiles": "<script>alert(1)</script>"}, "cannot read"),
+        ({"example": "molecules", "smiles": "[U]"}, "never seen U"),
+        ({"example": "molecules", "smiles": "  "}, "Type a SMILES"),
+        ({"example": "molecules", "smiles": "C" * 501}, "501 letters"),
+    ],
+)
+def test_what_a_browser_refers_to_is_read_strictly(catalogue: Catalogue, raw: object, why: str) -> None:
+    with pytest.raises(Problem, match=why):
+        catalogue.subject(parse.reference(raw))
+
+
+def test_a_smiles_has_the_atoms_of_its_molecule() -> None:
+    data = molecule_of(NITRO, ATOMS)
+    assert data.x.sum(0).tolist() == [6, 2, 5, 1]
+    assert data.x[:9].argmax(1).tolist() == [0] * 6 + [3, 1, 1]
+    assert sorted(data.bond.tolist()) == [1] * 20 + [2] * 8
+
+
+def a_graph(**other: object) -> str:
+    return json.dumps({"x": [[1, 2], [3, 4], [5, 6]], "edge_index": [[0, 1], [1, 0]], **other})
+
+
+def test_a_graph_is_read() -> None:
+    data, index, title = parse.graph(a_graph(names=["<b>", "b", "c"], index=2, title="mine"), 2)
+    assert data.x.tolist() == [[1, 2], [3, 4], [5, 6]]
+    assert data.edge_index.tolist() == [[0, 1], [1, 0]]
+    assert (data.names, index, title) == (["<b>", "b", "c"], 2, "mine")
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("", "empty"),
+        ("not json", "no JSON"),
+        ("[" * 100_000, "no JSON"),
+        ('{"x": [[NaN, 1]]}', "NaN is no number"),
+        ("[1]", "JSON object"),
+        (a_graph(code="import os"), "field 'code'"),
+        (a_graph(format="pickle"), "format is 'pickle'"),
+        (a_graph(x=[[1], [2], [3]]), "must have 2 features"),
+        (a_graph(x=[]), "list with the features"),
+        (a_graph(x=[[1, "2"], [3, 4], [5, 6]]), "no finite number"),
+        (a_graph(x=[[1, True], [3, 4], [5, 6]]), "no finite number"),
+        (a_graph(x=[[1, 1e300], [3, 4], [5, 6]]), "no finite number"),
+        (a_graph(edge_index=[[0], [3]]), "nodes from 0 to 2"),
+        (a_graph(edge_index=[[0], [-1]]), "nodes from 0 to 2"),
+        (a_graph(edge_index=[[0, 1], [1]]), "same length"),
+        (a_graph(names=["a"]), "one text for each of the 3 nodes"),
+        (a_graph(index=3), "from 0 to 2"),
+        (a_graph(title=3), "title must be a text"),
+        (a_graph(x=[[0, 0]] * (MAX_NODES + 1)), "takes up to 1,000"),
+        (a_graph(title="x" * MAX_UPLOAD), "larger than 1 MB"),
+    ],
+)
+def test_graphs_are_read_strictly(text: str, why: str) -> None:
+    with pytest.raises(Problem, match=why) as raised:
+        parse.graph(text, 2)
+    assert len(str(raised.value)) < 300
+
+
+def test_groups_are_read_strictly() -> None:
+    assert parse.nodes([3, 1, 3], {1, 2, 3}) == (1, 3)
+    assert parse.nodes(None, {1}) == ()
+    for raw, why in (([9], "Node 9"), (["1"], "list of node numbers"), ("12", "list of node numbers")):
+        with pytest.raises(Problem, match=why):
+            parse.nodes(raw, {1, 2})
+
+
+def test_made_up_data_follow_their_rule() -> None:
+    found, names = molecules(40)
+    assert [int(graph.y) for graph in found.graphs] == [int("[N+](=O)[O-]" in name) for name in names]
+    for graph in sentences(60).graphs:
+        assert graph.edge_index.shape[1] == 2 * (len(graph.words) - 1)
+        last = graph.words[graph.words.index("but") + 1 :] if "but" in graph.words else graph.words
+        last = last[: last.index("and")] if "and" in last else last
+        good = last[-1] in ("good", "funny", "brilliant", "moving", "charming", "clever", "fresh", "lovely")
+        assert int(graph.y) == int(good != ("not" in last))
+
+
+class Net(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = GCNConv(2, 3)
+        self.drop = nn.Dropout()
+
+    def forward(self, x: torch.Tensor, edge_index: torch.Tensor) -> torch.Tensor:
+        return self.drop(self.conv(x, edge_index))
+
+
+def test_a_model_of_ones_own_becomes_an_example() -> None:
+    x, edges = torch.randn(4, 2), torch.tensor([[0, 1, 2], [1, 2, 3]])
+    example = own_example(Net(), (x, edges), {}, graphs=[a_graph(index=1, title="mine")], classes=["u", "v", "w"])
+    assert [item.title for item in example.items] == ["node 0", "node 1", "node 2", "node 3", "mine, node 1"]
+    subject = Catalogue([example]).subject(Reference("own", item=4))
+    assert subject.classes == ("u", "v", "w")
+    assert subject.nodes == [0, 1]
+    several = own_example(Net(), ([Data(x=x, edge_index=edges)] * 2,), {})
+    assert several.items[4].title == "graph 1, node 0"
+    from_data = own_example(Net(), (Data(x=x, edge_index=edges, names=list("abcd")),), {})
+    assert from_data.items[0].data.names == list("abcd")
+
+
+def test_a_model_that_the_page_cannot_call_is_refused() -> None:
+    with pytest.raises(Problem, match=r"model\(x, edge_index"):
+        own_example(lambda x: x, (torch.ones(2, 2),), {})
+    with pytest.raises(Problem, match="this factory's arguments are others"):
+        own_example(Net(), (torch.ones(2, 2),), {})
+
+
+def test_large_neighbourhoods_show_their_strongest_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("xdegree.explorer.subject.MAX_SHOWN", 3)
+    subject = Catalogue([a_node_model()]).subject(Reference("nodes", item=0))
+    strength = torch.zeros(12)
+    strength[3] = strength[7] = 1
+    assert list(subject.canvas(strength).places) == [3, 5, 7]
+
+
+def test_examples_are_trained_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDEGREE_DATA", str(tmp_path / "none"))
+    said: list[str] = []
+    (example,) = examples.prepared(["sentences"], said.append, folder=tmp_path)
+    assert said == ["[1/1] sentences"]
+    assert "Generated sentences" in example.note
+    monkeypatch.setattr("xdegree.recipes.train_graph", None)
+    (again,) = examples.prepared(["sentences"], said.append, folder=tmp_path)
+    assert all(torch.equal(p, q) for p, q in zip(example.model.parameters(), again.model.parameters(), strict=True))
+
+
+def test_the_server_answers_to_local_names_only(catalogue: Catalogue) -> None:
+    client = make_app(list(catalogue.examples.values())).server.test_client()
+    for name, code in (("127.0.0.1:8050", 200), ("localhost", 200), ("evil.example", 400)):
+        assert client.get("/", headers={"Host": name}).status_code == code
+    answer = client.get("/", headers={"Host": "127.0.0.1"})
+    assert "default-src 'none'" in answer.headers["Content-Security-Policy"]
+    assert b"http://" not in answer.data.replace(b"http://www.w3.org", b"")
+    assert b"https://" not in answer.data
+
+
+def test_a_large_body_is_refused_before_it_is_read(catalogue: Catalogue) -> None:
+    client = make_app(list(catalogue.examples.values())).server.test_client()
+    body = b'{"x": "' + b"x" * (5 * MAX_UPLOAD) + b'"}'
+    headers = {"Host": "127.0.0.1", "Content-Type": "application/json"}
+    answer = client.post("/_dash-update-component", data=body, headers=headers)
+    assert answer.status_code == 413
+
+
+def test_the_command_says_what_is_wrong(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert main(["explorer", "--classes", "a,b"]) == 2
+    assert "name its MODULE:FACTORY" in capsys.readouterr().err
+    assert main(["explorer", "nowhere:factory"]) == 2
+    assert "nowhere cannot be imported" in capsys.readouterr().err
+
+
+def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in sys.modules if name.startswith("xdegree.explorer")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "dash_cytoscape", None)
+    with pytest.raises(ModuleNotFoundError, match=r'pip install "xdegree\[explorer\]"'):
+        import xdegree.explorer  # noqa: F401
+    from xdegree.cli import explorer
+
+    with pytest.raises(UsageError, match=r'pip install "xdegree\[explorer\]"'):
+        explorer.run(explorer.argparse.Namespace())
