@@ -4,6 +4,7 @@ import errno
 import json
 import os
 import shutil
+import signal
 import sys
 from collections import Counter
 from pathlib import Path
@@ -588,7 +589,15 @@ def test_processes_one_killed_by_sigkill(place, monkeypatch):
     assert place.files() == expected_files(place, "magic")
 
 
-def test_processes_and_ctrl_c(place, monkeypatch):
+@pytest.fixture
+def interruptible():
+    """Also where a shell started the tests in the background, which lets them ignore Ctrl-C."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def test_processes_and_ctrl_c(place, interruptible, monkeypatch):
     (place.folder / "trouble").write_text("interrupt part-000001.parquet")
     with pytest.raises(KeyboardInterrupt):
         jobs.run(place("magic"), out="out", engine="local", workers=1, **SMALL)

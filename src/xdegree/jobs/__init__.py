@@ -2,6 +2,6 @@
 
 from .folder import Status
 from .settings import JobError
-from .start import resume, run, status
+from .start import Engine, resume, run, status
 
-__all__ = ["run", "status", "resume", "Status", "JobError"]
+__all__ = ["run", "status", "resume", "Status", "Engine", "JobError"]

@@ -1,10 +1,13 @@
 """Workers as actors of Ray, on a cluster that is there or on one of this machine."""
 
 import os
+import pickle
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from ..cli.loading import UsageError, find_factory
+from .packing import packed, unpacked
 from .settings import JobError, Settings
 from .work import Work, importable
 from .worker import Broken, Died, Event, Failed, Task, Worker
@@ -22,6 +25,8 @@ def ray() -> Any:
 class Actors:
     """Actors that take model and data from Ray's object store, where they are put once for all of them.
 
+    Actors of one machine share the data there, without copies.
+
     Parts come back to this process and are written by it, so that the machines need no common disk.
     """
 
@@ -34,7 +39,8 @@ class Actors:
                 self.ray.init(include_dashboard=False, log_to_driver=False, logging_level="ERROR")
             except Exception as error:
                 raise JobError(f"Ray cannot be started or reached: {type(error).__name__}: {error}") from error
-        self.settings, self.work = work.settings, self.ray.put(work)
+        self.settings, self.model = work.settings, self.ray.put(work.model)
+        self.data = self.ray.put(packed(replace(work, model=None), self.ray.cloudpickle.Pickler))
         # No restarts by Ray: a worker that died is replaced by us, who know what it died of.
         self.kind = self.ray.remote(num_cpus=1, max_restarts=0, max_task_retries=0)(_Actor)
         self.actors: dict[int, Any] = {}
@@ -43,8 +49,8 @@ class Actors:
     def hire(self, worker: int) -> None:
         """Start an actor; if the cluster has no room for it yet, it starts when there is."""
         self.actors[worker] = self.kind.remote()
-        # In a list, so that Ray does not unpack it before the user's module is imported.
-        self._stream(worker, "start", self.settings, [self.work])
+        # In a list, so that Ray does not unpack them before the user's module is imported.
+        self._stream(worker, "start", self.settings, [self.model, self.data])
 
     def give(self, worker: int, task: Task) -> None:
         """Let an actor explain a part."""
@@ -88,18 +94,18 @@ class _Actor:
     def __init__(self) -> None:
         self.worker = Worker()
 
-    def start(self, settings: Settings, work: list[Any]) -> Iterator[Event]:
+    def start(self, settings: Settings, stored: list[Any]) -> Iterator[Event]:
         """Import the user's module, which may also register rules, and take what the object store holds."""
-        import ray
-
         try:
             with importable(settings.folder):
                 find_factory(settings.factory)
-                taken = ray.get(work[0])
+                model, data = ray().get(stored)
+                # What we packed ourselves a moment ago, nothing that a user hands us.
+                work: Work = replace(unpacked(data, pickle.Unpickler), model=model)
         except UsageError as error:
             yield Broken(f"a worker of Ray cannot import the model: {error}; its machine needs the same code")
             return
-        yield from self.worker.take(taken)
+        yield from self.worker.take(work)
 
     def explain(self, task: Task) -> Iterator[Event]:
         """Explain a part."""

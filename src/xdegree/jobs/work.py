@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -34,30 +34,7 @@ TRIED = 10
 """Graphs that are looked at before a job, until one can be surveyed: the first may be the broken one."""
 
 
-class Work(Protocol):
-    """What a worker needs to explain instances by their numbers."""
-
-    @property
-    def model(self) -> Any:
-        """The model, in eval mode."""
-
-    @property
-    def settings(self) -> Settings:
-        """Those of the job."""
-
-    @property
-    def data(self) -> tuple[Any, dict[str, Any]]:
-        """What the model is called with: the arguments, or the graphs, and the keyword arguments."""
-
-    @property
-    def count(self) -> int:
-        """How many instances there are to choose from."""
-
-    def explain(self, ids: Sequence[int]) -> list[Outcome]:
-        """Explain some instances, in one call if possible; a broken one does not harm the others."""
-
-
-def load(settings: Settings) -> Work:
+def load(settings: Settings) -> "Work":
     """Call the factory and load the weights."""
     try:
         with importable(settings.folder):
@@ -83,7 +60,7 @@ def importable(folder: str) -> Iterator[None]:
         sys.path.remove(folder)
 
 
-def work_of(model: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], settings: Settings) -> Work:
+def work_of(model: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], settings: Settings) -> "Work":
     """One graph or many, told by the first argument: ``(model, (graphs,))`` hands over a list of them."""
     graphs = graphs_in(args)
     if graphs is None:
@@ -206,6 +183,10 @@ class ManyGraphs:
         for i in read.keys() - found.keys():
             found.update(_together_or_alone(together, [i]))
         return [(i, found[i]) for i in ids]
+
+
+Work = OneGraph | ManyGraphs
+"""What a worker needs to explain instances by their numbers."""
 
 
 def _together_or_alone(
