@@ -8,6 +8,7 @@ from torch_geometric.data import Data
 
 from ..decompose import Decomposition, decompose
 from ..explain import explain
+from ..instance import Instance
 from ..models import GAT, GCN
 from ..options import Options
 from .protocol import MUTAGEN, by_pair, pairs
@@ -25,34 +26,45 @@ def of_nodes(
     model: GCN | GAT, data: Data, nodes: Sequence[int], classes: Sequence[int], options: Options
 ) -> dict[str, Tensor]:
     """Each reading ``[explained nodes, N]``, every node of the graph a group of one pass."""
-    d = decompose(
-        model,
-        data.x,
-        data.edge_index,
-        groups=torch.eye(int(data.num_nodes or 0), dtype=torch.bool),
-        probes=tuple(PROBES.values()),
-        options=options,
-    )
+    d = _decomposed(model, data, torch.eye(int(data.num_nodes or 0), dtype=torch.bool), options)
     rows = torch.tensor(list(nodes))
     found = _readings(d, rows, torch.tensor(list(classes)))
     return {name: scores.t() for name, scores in found.items()}
 
 
-def of_pairs(model: GCN | GAT, graph: Data, options: Options, authors: bool = False) -> dict[str, Tensor]:
-    """Each reading ``[P]`` of the undirected edges of a molecule: both ends as one group, and the mean of both."""
-    ends, place, _ = pairs(graph)
+def of_groups(
+    model: GCN | GAT, graph: Data | Instance, groups: Tensor, row: int, label: int, options: Options
+) -> dict[str, Tensor]:
+    """Each reading ``[K]`` of some groups, for one row of the output."""
+    found = _readings(_decomposed(model, graph, groups, options), torch.tensor([row]), torch.tensor([label]))
+    return {name: scores[:, 0] for name, scores in found.items()}
+
+
+def pair_groups(graph: Data) -> Tensor:
+    """Both ends of each undirected edge as a group, then single nodes: ``[P + N, N]``."""
+    ends, _, _ = pairs(graph)
     size, count = int(graph.num_nodes or 0), ends.shape[1]
     groups = torch.zeros(count + size, size, dtype=torch.bool)
     groups[torch.arange(count), ends[0]] = True
     groups[torch.arange(count), ends[1]] = True
     groups[count + torch.arange(size), torch.arange(size)] = True
-    d = decompose(model, graph.x, graph.edge_index, groups=groups, probes=tuple(PROBES.values()), options=options)
-    found = {}
+    return groups
+
+
+def of_pairs(model: GCN | GAT, graph: Data, options: Options, authors: bool = False) -> dict[str, Tensor]:
+    """Each reading ``[P]`` of the undirected edges of a molecule: both ends as one group, and the mean of both."""
+    ends, _, truth = pairs(graph)
+    d, count, found = _decomposed(model, graph, pair_groups(graph), options), len(truth), {}
     for name, scores in _readings(d, torch.tensor([0]), torch.tensor([MUTAGEN]), authors).items():
         single = scores[count:, 0]
         found[f"pair, {name}"] = scores[:count, 0]
         found[f"mean, {name}"] = single[ends].mean(0)
     return found
+
+
+def _decomposed(model: GCN | GAT, graph: Data | Instance, groups: Tensor, options: Options) -> Decomposition:
+    probes = tuple(PROBES.values())
+    return decompose(model, graph.x, graph.edge_index, groups=groups, probes=probes, options=options)
 
 
 def of_messages(model: GCN | GAT, graph: Data, options: Options) -> Tensor:

@@ -1,0 +1,343 @@
+"""What the commands of `xdegree reproduce` do in large, in small: protocol, readings, kept results, pages."""
+
+import json
+from dataclasses import replace
+
+import pytest
+import torch
+from helpers import assert_close, both_ways, ready
+from torch_geometric.data import Data
+from torch_geometric.nn import GCNConv
+
+from xdegree import Options, decompose, explain
+from xdegree.cli import main
+from xdegree.datasets import node_dataset
+from xdegree.experiments import EXPERIMENTS, Bench, Outcome, Picture, ablation, auc, experiment, keep, write_page
+from xdegree.experiments.protocol import (
+    NodeTruth,
+    by_pair,
+    drawn,
+    edge_quality,
+    explained_graphs,
+    explained_nodes,
+    pairs,
+)
+from xdegree.experiments.readings import of_messages, of_nodes, of_pairs
+from xdegree.experiments.store import timed
+from xdegree.instance import instance
+from xdegree.models import GAT, GCN
+from xdegree.recipes import recipe
+from xdegree.tables import Table, aligned, spread
+
+
+def small(name="tree_cycles"):
+    """A path of twelve nodes, on each third of which hangs a triangle, the motif."""
+    edges, motif = [(i, i + 1) for i in range(11)], [-1] * 12
+    for number, base in enumerate(range(0, 12, 3)):
+        a = len(motif)
+        edges += [(base, a), (a, a + 1), (a + 1, a + 2), (a, a + 2)]
+        motif += [number] * 3
+    places, tags = torch.arange(24), torch.tensor(motif)
+    masks = {f"{split}_mask": places % 3 == i for i, split in enumerate(("train", "val", "test"))}
+    data = Data(x=torch.ones(24, 3), edge_index=both_ways(edges), y=(tags >= 0).long(), motif=tags, **masks)
+    return node_dataset("Tree-Cycles", data, "constant", "made by hand")
+
+
+def untrained(dataset, kind=GCN, level="node"):
+    torch.manual_seed(0)
+    return kind(dataset.num_features, dataset.num_classes, hidden=5, layers=2, level=level).double().eval()
+
+
+def molecules():
+    """Two mutagens with a marked edge, one without, and one that is none."""
+    marked = torch.tensor([True, False, False] * 2)
+    edges = both_ways([(0, 1), (1, 2), (2, 3)])
+    x = torch.eye(4, dtype=torch.float64)
+
+    def graph(y, mask):
+        return Data(x=x, edge_index=edges, y=torch.tensor([y]), edge_mask=mask)
+
+    graphs = (graph(0, marked), graph(0, ~marked), graph(0, torch.zeros(6).bool()), graph(1, marked))
+    return replace(small(), name="MUTAG", graphs=graphs, level="graph", splits={"val": torch.tensor([0, 1])})
+
+
+# The protocol
+
+
+def test_all_motif_nodes_are_explained_and_by_the_authors_only_some_of_the_trees():
+    dataset = small()
+    model, data = untrained(dataset).float(), dataset.data
+    everyone = explained_nodes(dataset, model)
+    assert everyone == (data.y > 0).nonzero().flatten().tolist()
+    predicted = model(data.x, data.edge_index).argmax(-1)
+    assert explained_nodes(dataset, model, authors=True) == [i for i in everyone if predicted[i] != 0]
+    grid = replace(dataset, name="Tree-Grid")
+    assert explained_nodes(grid, model, authors=True) == [i for i in everyone if predicted[i] == data.y[i]]
+
+
+def test_of_molecules_only_marked_mutagens_are_explained():
+    assert explained_graphs(molecules()) == [0, 1]
+
+
+def test_nodes_compete_within_the_layers_and_own_motif_is_true():
+    # A triangle motif 0-1-2 at the end of a path 2-3-4-5, another motif 5-6.
+    data = Data(
+        edge_index=both_ways([(0, 1), (1, 2), (0, 2), (2, 3), (3, 4), (4, 5), (5, 6)]),
+        motif=torch.tensor([0, 0, 0, -1, -1, 1, 1]),
+        num_nodes=7,
+    )
+    truth = NodeTruth(data, layers=3)
+    assert truth.distance(0).tolist() == [0, 1, 1, 2, 3, 4, 4]
+    wrong_outside = torch.tensor([1.0, 1, 1, 0, 0, 9, 9])
+    assert truth.quality([0], [wrong_outside]).auc == 1
+    assert truth.quality([0], [-wrong_outside]).auc == 0
+    nothing_else = NodeTruth(data, layers=1).quality([0], [wrong_outside])
+    assert (nothing_else.instances, nothing_else.skipped) == (0, 1)
+
+
+def test_distance_alone_gains_nothing_under_hop_control():
+    dataset = small()
+    truth = NodeTruth(dataset.data, 3)
+    nodes = explained_nodes(dataset, untrained(dataset))[:10]
+    near = truth.quality(nodes, [-truth.distance(node).double() for node in nodes])
+    assert near.hop_controlled == pytest.approx(0.5)
+    assert near.auc > 0.55
+
+
+def test_both_directions_of_an_edge_are_one_item():
+    graph = molecules().graphs[0]
+    ends, place, truth = pairs(graph)
+    assert ends.tolist() == [[0, 1, 2], [1, 2, 3]]
+    assert truth.tolist() == [True, False, False]
+    assert by_pair(torch.tensor([1.0, 2, 3, 5, 6, 7]), place, 3).tolist() == [3, 4, 5]
+    assert edge_quality([graph], [torch.tensor([3.0, 2, 1])]).auc == 1
+
+
+def test_draws_are_seeded_and_in_order():
+    assert drawn(range(5), None) == drawn(range(5), 9) == [0, 1, 2, 3, 4]
+    some = drawn(range(100), 7, seed=3)
+    assert some == drawn(range(100), 7, seed=3) == sorted(set(some))
+    assert some != drawn(range(100), 7, seed=4)
+
+
+# The readings
+
+
+@pytest.mark.parametrize("kind", [GCN, GAT])
+def test_readings_of_one_pass_are_those_of_explain(kind):
+    dataset = small()
+    model, data = untrained(dataset, kind), dataset.data
+    data.x = torch.rand(data.x.shape, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    nodes, classes = [13, 20], [1, 0]
+    found = of_nodes(model, data, nodes, classes, Options())
+    for row, (node, label) in enumerate(zip(nodes, classes, strict=True)):
+        for name, reading, layer in [
+            ("logit", "contribution", None),
+            ("probability", "probability", None),
+            ("strength", "strength", None),
+            ("strength at the head", "strength", "lin1:input"),
+        ]:
+            e = explain(model, data.x, data.edge_index, index=node, target=label, reading=reading, layer=layer)
+            inside = e.nodes
+            assert_close(found[name][row, inside], e.node_scores[inside])
+    assert_close(found["|logit|"], found["logit"].abs())
+
+
+def test_readings_of_pairs_are_those_of_decompose():
+    dataset = molecules()
+    model, graph = untrained(dataset, level="graph"), dataset.graphs[0]
+    found = of_pairs(model, graph, Options())
+    d = decompose(model, graph.x, graph.edge_index, groups=[[0, 1], [1, 2], [2, 3], [0], [1], [2], [3]])
+    logit = d.target[:, 0, 0]
+    assert_close(found["pair, logit"], logit[:3])
+    assert_close(found["mean, logit"], (logit[[3, 4, 5]] + logit[[4, 5, 6]]) / 2)
+    theirs = of_pairs(model, graph, Options(), authors=True)
+    assert_close(theirs["pair, logit"], d.target[:3, 0, 0] - d.target[:3, 0, 1])
+    messages = explain(model, graph.x, graph.edge_index, target=0, of="edge").edge_scores.abs()
+    assert_close(of_messages(model, graph, Options()), (messages[:3] + messages[3:]) / 2)
+
+
+# What is kept
+
+
+def test_a_cell_is_computed_once_for_its_settings(tmp_path):
+    bench, calls = Bench(tmp_path, progress=False), []
+
+    def compute():
+        calls.append(1)
+        return {"auc": len(calls)}
+
+    assert bench.cell("auc/x", {"most": 3}, compute) == {"auc": 1}
+    assert bench.cell("auc/x", {"most": 3}, compute) == {"auc": 1}
+    assert bench.cell("auc/x", {"most": 4}, compute) == {"auc": 2}
+    assert replace(bench, quick=True).cell("auc/x", {"most": 4}, compute) == {"auc": 3}
+
+
+@pytest.mark.parametrize("content", ["", '{"format": "xdeg', "[]", "\xff"])
+def test_a_broken_cell_is_computed_again(tmp_path, content):
+    bench = Bench(tmp_path, progress=False)
+    path = tmp_path / "full" / "a.json"
+    path.parent.mkdir()
+    path.write_bytes(content.encode("latin-1"))
+    assert bench.cell("a", {}, lambda: {"auc": 1}) == {"auc": 1}
+    assert json.loads(path.read_text())["result"] == {"auc": 1}
+
+
+def test_an_interrupted_cell_leaves_nothing(tmp_path):
+    def fails():
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        Bench(tmp_path).cell("a", {}, fails)
+    assert not list(tmp_path.rglob("*.json"))
+
+
+def test_seconds_are_those_of_the_processor():
+    result, seconds = timed(lambda: sum(range(200_000)))
+    assert result == 19999900000
+    assert 0 < seconds < 5
+
+
+class FakeFigure:
+    def savefig(self, path):
+        path.write_text("picture")
+
+
+def test_a_page_holds_all_outcomes_that_are_there(tmp_path):
+    table = Table("T", ("a", "b"), (("1", "|x|"),), ("a note",))
+    outcome = Outcome("auc", "Title", "About.", [table], {"curve": Picture(FakeFigure(), "A curve")})
+    assert [path.name for path in keep(outcome, tmp_path / "out")] == ["curve.png", "curve.svg"]
+    page = write_page(("accuracy", "auc"), tmp_path / "out", tmp_path / "docs" / "results.md", "xdegree reproduce all")
+    text = page.read_text()
+    assert "| 1 | \\|x\\| |" in text
+    assert "- a note" in text
+    assert "![A curve](results/curve.png)" in text
+    assert (tmp_path / "docs" / "results" / "curve.png").read_text() == "picture"
+    assert "About." in outcome.text()
+
+
+def test_tables_are_aligned_and_say_their_spread():
+    assert aligned([("a", "b"), ("long", "c")]) == "a     b\nlong  c"
+    assert spread([0.5]) == "0.500"
+    assert spread([1.0, 2.0, 3.0], 1) == "2.0 ± 1.0"
+    assert spread([]) == "–"
+
+
+# Table 1 and the ablation, on a small graph
+
+
+@pytest.fixture
+def bench(tmp_path, monkeypatch):
+    """A bench whose only dataset is small and whose models are trained for a moment."""
+    for module in (auc, ablation):
+        monkeypatch.setattr(module, "DATASETS", ("tree_cycles",))
+        monkeypatch.setattr(module, "TITLES", ("Tree-Cycles",))
+    monkeypatch.setattr(auc, "PAPER", {})
+    monkeypatch.setattr(auc, "PAPER_DEGREE", {kind: (figures[2],) for kind, figures in auc.PAPER_DEGREE.items()})
+    monkeypatch.setattr(auc, "QUICK", 2)
+    monkeypatch.setattr("xdegree.experiments.store.load", small)
+    how = replace(recipe(small()), epochs=5)
+    monkeypatch.setattr("xdegree.recipes.recipe", lambda dataset, kind: replace(how, kind=kind, degrees=kind == "GAT"))
+    return Bench(tmp_path, seeds=2, quick=True, progress=False)
+
+
+def test_the_table_of_auc_has_all_rows_and_is_resumed(bench, monkeypatch):
+    outcome = auc.run(bench)
+    table = outcome.tables[0]
+    names = [row[0] for row in table.rows]
+    expected = {row for row, other in auc.OTHERS.items() if "GCN" in other.kinds}
+    assert expected | {f"DEGREE, {reading}" for reading in ("probability", "logit", "|logit|", "strength")} <= set(
+        names
+    )
+    assert all("±" in row[1] for row in table.rows)
+    assert any(row[0] == "hop distance, no model" and row[1].startswith("0.500") for row in outcome.tables[2].rows)
+
+    def unwanted(*_):
+        raise AssertionError("computed again")
+
+    monkeypatch.setattr(auc, "_other", unwanted)
+    monkeypatch.setattr(auc, "_degree", unwanted)
+    assert auc.run(bench).tables[0] == table
+
+
+def test_marks_say_what_was_missed():
+    def cells(value):
+        return [{"auc": value}]
+
+    results = {"tree_cycles": {"random": cells(0.5), "GRAD": cells(0.96), "DEGREE, probability": cells(0.8)}}
+    results["tree_cycles"]["DEGREE, strength"] = cells(0.9601)
+    empty = {name: results.get(name, {}) for name in auc.DATASETS}
+    (line,) = auc._marks("GCN", empty).rows
+    assert line == (
+        "Tree-Cycles",
+        "0.800",
+        "0.958 ± 0.004",
+        "missed",
+        "0.960 (DEGREE, strength)",
+        "0.960 (GRAD)",
+        "met",
+    )
+
+
+def test_the_ablation_tries_every_choice_and_picks_by_agreement(bench):
+    outcome = ablation.run(bench)
+    assert len(outcome.tables[0].rows) == len(ablation.choices("GCN", "node")) == 6
+    assert len(ablation.choices("GAT", "graph")) == 24
+    picks = outcome.tables[-1].rows
+    assert [row[1] for row in picks] == ["GCN", "GAT"]
+    agreements = {row[0]: float(row[1].split()[0]) for row in outcome.tables[2].rows}
+    assert agreements[picks[0][2]] == max(agreements.values())
+
+
+def test_agreement_is_one_where_contributions_are_what_the_model_loses():
+    """A layer without bias and ReLU is linear: without a group it loses what the group contributes."""
+    dataset = small()
+    x = torch.rand(24, 3, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    layer = ready(GCNConv(3, 2, bias=False))
+    one = instance(layer, x, dataset.data.edge_index, index=13)
+    groups = ablation.random_groups(one, seed=0)
+    assert int(groups.sum(1).min()) >= 1
+    falls = ablation.fall(one, groups)
+    d = decompose(layer, one.x, one.edge_index, groups=groups)
+    assert_close(d.target[:, one.row, one.target], falls)
+    assert ablation.agreement(d.target[:, one.row, one.target], falls) == pytest.approx(1)
+    assert ablation.agreement(-d.target[:, one.row, one.target], falls) == pytest.approx(-1)
+
+
+# The command
+
+
+def test_every_name_has_an_experiment():
+    for name in EXPERIMENTS:
+        assert callable(experiment(name))
+    with pytest.raises(ValueError, match="name must be one of"):
+        experiment("fame")
+
+
+def test_the_command_prints_and_writes_the_page(bench, monkeypatch, capsys):
+    monkeypatch.setattr("xdegree.experiments.accuracy.MODELS", (("tree_cycles", "GCN"),))
+    arguments = ["reproduce", "accuracy", "--seeds", "1", "--out", str(bench.folder), "--no-progress"]
+    assert main(arguments) == 0
+    printed = capsys.readouterr().out
+    assert "Tree-Cycles  GCN" in printed
+    assert "made by hand" in printed
+    assert "## Accuracy" in (bench.folder / "results.md").read_text()
+
+
+def test_missing_data_are_said(monkeypatch, capsys, tmp_path):
+    def missing(_bench):
+        raise FileNotFoundError("there is no data folder")
+
+    monkeypatch.setattr("xdegree.experiments.experiment", lambda name: missing)
+    arguments = ["--out", str(tmp_path), "--no-progress"]
+    assert main(["reproduce", "sst", *arguments]) == 2
+    assert "there is no data folder" in capsys.readouterr().err
+    assert main(["reproduce", "all", *arguments]) == 0
+    assert "accuracy: left out, there is no data folder" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("seeds", ["0", "-1", "many"])
+def test_seeds_must_be_a_number(seeds, capsys):
+    with pytest.raises(SystemExit):
+        main(["reproduce", "auc", f"--seeds={seeds}"])
+    assert "at least 1" in capsys.readouterr().err
