@@ -126,7 +126,7 @@ class Drawing {
       yaxis: { ...axis, range: [low - dy, high + dy], scaleanchor: "x" },
       margin: { l: 0, r: 0, t: 0, b: 0 }, showlegend: false, dragmode: "pan", hovermode: "closest",
       paper_bgcolor: "#fff", plot_bgcolor: "#fff", images: image ? [picture] : [],
-      uirevision: this.way, hoverlabel: { align: "left", bgcolor: "#222222", font: { color: "#ffffff" } },
+      uirevision: `layout ${this.way}`, hoverlabel: { align: "left", bgcolor: "#222222", font: { color: "#ffffff" } },
     };
   }
 

@@ -5,10 +5,13 @@ import gzip
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from html import escape
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
+
+from plotly.offline import get_plotlyjs  # type: ignore[import-untyped]
 
 from ..canvas import Canvas, explained_node, graph_canvas, signed_text
 from ..explanation import Explanation
@@ -96,7 +99,7 @@ def report(
         "style": _text("page.css"),
         "script": _text("page.js"),
         "content": _packed(json.dumps(content, separators=(",", ":"))),
-        "library": _packed(_plotly()),
+        "library": _library(),
     }
     return HtmlReport(_filled(_text("page.html"), parts))
 
@@ -129,11 +132,9 @@ def _graph(e: Explanation) -> Canvas:
     return graph_canvas(e.edge_index, e.nodes.tolist())
 
 
-def _plotly() -> str:
-    from plotly.offline import get_plotlyjs  # type: ignore[import-untyped]
-
-    source: str = get_plotlyjs()
-    return source
+@cache
+def _library() -> str:
+    return _packed(get_plotlyjs())
 
 
 def _packed(text: str) -> str:

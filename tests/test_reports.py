@@ -1,0 +1,317 @@
+"""The report, as a file and as a page in a real browser."""
+
+import re
+import sys
+import warnings
+
+import pytest
+import torch
+from helpers import EDGES, features, net
+
+from xdegree import Explanation, HeteroExplanation, agglomerate, explain
+from xdegree.canvas import graph_canvas, molecule_canvas, sentence_canvas, signed_colour
+from xdegree.cli import main
+from xdegree.reports import report
+from xdegree.tree import Group
+
+EVIL = "<img src=x onerror=\"document.title='broken in'\">"
+SMALL = torch.tensor([[0, 1, 1, 2, 2, 3], [1, 0, 2, 1, 3, 2]])
+PLOTLY_LIMIT = 5_000_000
+
+
+@pytest.fixture(scope="module")
+def of_node():
+    model, x = net(), features()
+    return explain(model, x, EDGES, index=5, edges="pair"), agglomerate(model, x, EDGES, index=5, q=0.8)
+
+
+@pytest.fixture(scope="module")
+def of_graph():
+    model, x = net(level="graph"), features(4)
+    return explain(model, x, SMALL), agglomerate(model, x, SMALL)
+
+
+@pytest.fixture
+def opened(page, tmp_path):
+    """Open a report from disk; anything that it asks of the network fails the test."""
+    asked = []
+    page.on("request", lambda request: asked.append(request.url))
+
+    def open_(made, **size):
+        if size:
+            page.set_viewport_size(size)
+        page.goto(made.save(tmp_path / "why.html").as_uri())
+        page.wait_for_selector("body[data-ready]", timeout=60_000)
+        return page
+
+    yield open_
+    assert not [url for url in asked if not url.startswith(("file:", "data:", "blob:"))]
+
+
+def drawn(page):
+    """The nodes as the drawing library has them: the last of its traces."""
+    return page.evaluate(
+        "() => { const d = find('picture').data.at(-1);"
+        " return {text: d.hovertext, colour: d.marker.color, symbol: d.marker.symbol, line: d.marker.line.width,"
+        " opacity: d.marker.opacity}; }"
+    )
+
+
+def test_the_page_says_what_the_result_says(of_node):
+    e, tree = of_node
+    html = report(e, tree, classes=["red", "green", "blue"], settings={"model": "a GCN"}).html
+    assert f"Why {['red', 'green', 'blue'][e.target]} for node 5?" in html
+    for value in e.prediction.tolist():
+        assert f"{value:+.3g}".replace("-", "−") in html
+    best, score = e.top(1)[0]
+    assert re.search(rf"node {best}</th>.*?{re.escape(f'{score:+.3g}'.replace('-', '−'))}<", html)
+    for name, value in (("model", "a GCN"), ("agglomeration: q", "0.8"), ("options: ties", "share"), ("seed", "0")):
+        assert re.search(rf"{name}</th><td>{value}</td>", html)
+
+
+def test_the_same_result_makes_the_same_page(of_node):
+    assert report(*of_node).html == report(*of_node).html
+
+
+def test_it_needs_nothing_else(of_node):
+    html = report(*of_node).html
+    assert not re.search(r"<(?:link|img|iframe)\b|\bsrc\s*=|url\(|@import", html)
+    assert "default-src 'none'" in html
+
+
+def test_three_hundred_nodes_stay_below_five_megabytes():
+    generator = torch.Generator().manual_seed(0)
+    edge_index = torch.cat(
+        [torch.randint(300, (2, 900), generator=generator), torch.stack([torch.arange(299), torch.arange(1, 300)])], 1
+    )
+    x = features(300)
+    e = explain(net(level="graph"), x, edge_index, edges="mean")
+    levels = tuple((Group(frozenset(range(size)), float(size)),) for size in range(1, 301, 10))
+    tree = agglomerate(net(level="graph"), features(4), SMALL)
+    leaves = tuple(Group(frozenset({n}), 1.0) for n in range(300))
+    grown = type(tree)(levels, tuple((1.0,) for _ in levels), leaves, tuple(e.prediction.tolist()), e.target, 0, 300)
+    assert len(report(e, grown).html.encode()) < PLOTLY_LIMIT
+
+
+def test_a_long_molecule_stays_below_five_megabytes():
+    smiles = "C" * 100 + "O"
+    e = Explanation(torch.tensor([1.0, 0.0]), 0, 0, 101, torch.arange(101), node_scores=torch.linspace(-1, 1, 101))
+    assert len(report(e, on=molecule_canvas(smiles)).html.encode()) < PLOTLY_LIMIT
+
+
+def test_nodes_have_their_colours_and_say_their_scores(opened, of_node):
+    e, tree = of_node
+    nodes = sorted(e.nodes.tolist())
+    page = opened(report(e, tree, truth=[4]))
+    seen = drawn(page)
+    most = max(float(e.node_scores.abs().max()), float(e.edge_scores.abs().max()))
+    assert seen["colour"] == [signed_colour(float(e.node_scores[n]), most) for n in nodes]
+    assert [n for n, symbol in zip(nodes, seen["symbol"], strict=True) if symbol == "diamond"] == [5]
+    assert [n for n, line in zip(nodes, seen["line"], strict=True) if line > 2] == [4]
+    assert seen["text"][nodes.index(5)].startswith("node 5: ")
+    assert page.inner_text("#most") == f"+{most:.3g}"
+    assert page.inner_text("#unit") == "contribution to the prediction (logits)"
+
+
+def test_hovering_over_a_node_shows_its_score(opened, of_node):
+    e, tree = of_node
+    page = opened(report(e, tree))
+    place = page.evaluate(
+        "() => { const d = find('picture'), a = d._fullLayout, n = d.data.at(-1), b = d.getBoundingClientRect();"
+        " return [b.x + a.xaxis._offset + a.xaxis.d2p(n.x[0]), b.y + a.yaxis._offset + a.yaxis.d2p(n.y[0])]; }"
+    )
+    page.mouse.move(*place)
+    page.wait_for_selector(".hoverlayer text")
+    assert page.text_content(".hoverlayer").startswith(f"node {min(e.nodes.tolist())}: ")
+
+
+def test_zoom_and_pan_survive_a_change_of_level(opened, of_node):
+    page = opened(report(*of_node))
+    before = page.evaluate("() => find('picture')._fullLayout.xaxis.range")
+    box = page.locator("#picture").bounding_box()
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    page.mouse.wheel(0, -300)
+    page.wait_for_function("before => find('picture').layout.xaxis.range[0] > before + 1e-6", arg=before[0])
+    page.wait_for_timeout(500)  # the library takes note of a zoom when the wheel has come to rest
+    zoomed = page.evaluate("() => find('picture')._fullLayout.xaxis.range")
+    page.click("#on")
+    assert page.evaluate("() => find('picture')._fullLayout.xaxis.range") == pytest.approx(zoomed)
+
+
+def test_the_slider_goes_through_the_levels(opened, of_node):
+    e, tree = of_node
+    nodes = sorted(e.nodes.tolist())
+    page = opened(report(e, tree))
+    assert page.get_attribute("#level", "max") == str(len(tree.levels))
+    assert page.inner_text("#caption") == "Every node by itself"
+    most = max(abs(group.score) for level in tree.levels for group in level)
+    page.focus("#level")
+    for number, level in enumerate(tree.levels):
+        page.keyboard.press("ArrowRight")
+        assert page.inner_text("#caption").startswith(f"Level {number} of {len(tree.levels) - 1}: {len(level)} group")
+        inside = {node: signed_colour(group.score, most) for group in level for node in group.nodes}
+        assert drawn(page)["colour"] == [inside.get(node, "#ffffff") for node in nodes]
+    page.click("#back")
+    assert page.input_value("#level") == str(len(tree.levels) - 1)
+
+
+def test_a_group_of_the_table_is_shown_in_the_drawing(opened, of_node):
+    e, tree = of_node
+    nodes = sorted(e.nodes.tolist())
+    page = opened(report(e, tree, groups=[Group(frozenset({5, 6}), -3.0)]))
+    button = page.locator("button.group").first
+    assert button.inner_text() == "5, 6"
+    button.click()
+    assert button.get_attribute("aria-pressed") == "true"
+    assert page.inner_text("#caption") == "A group of 2: −3"
+    opacity = drawn(page)["opacity"]
+    assert [node for node, seen in zip(nodes, opacity, strict=True) if seen == 1] == [5, 6]
+    button.click()
+    assert page.inner_text("#caption") == "Every node by itself"
+
+
+@pytest.mark.parametrize("kind", ["molecule", "sentence"])
+def test_molecules_and_sentences_are_drawn_as_such(opened, of_graph, kind):
+    e, tree = of_graph
+    on = (
+        molecule_canvas("CCOC")
+        if kind == "molecule"
+        else sentence_canvas(["a", "very", "good", "film"], edge_index=SMALL)
+    )
+    page = opened(report(e, tree, on=on))
+    assert f"for this {kind}?" in page.inner_text("h1")
+    first = page.locator("#picture .imagelayer image, #picture image").first.get_attribute("href")
+    assert first.startswith("data:image/")
+    assert ["C 0", "C 1", "O 2", "C 3"] == [t.split(":")[0] for t in drawn(page)["text"]] or kind == "sentence"
+    page.click("#on")
+    page.wait_for_function(
+        "first => document.querySelector('#picture image').getAttribute('href') !== first", arg=first
+    )
+
+
+def test_a_long_sentence_has_shorter_lines_on_a_phone(opened):
+    words = [f"word{i}" for i in range(30)]
+    e = Explanation(torch.tensor([1.0, 0.0]), 0, 0, 30, torch.arange(30), node_scores=torch.linspace(-1, 1, 30))
+    on = sentence_canvas(words, heads=[-1, *range(29)])
+    page = opened(report(e, on=on), width=390, height=844)
+    assert page.evaluate("() => find('picture').layout.images[0].sizex") < on.size[0] / 1.5
+    page.set_viewport_size({"width": 1280, "height": 800})
+    page.wait_for_function(f"() => find('picture').layout.images[0].sizex > {on.size[0] - 1}")
+
+
+@pytest.mark.parametrize("width", [1366, 390])
+def test_nothing_sticks_out_of_the_page(opened, of_node, width):
+    e, tree = of_node
+    labels = {n: f"a node with a very long name, number {n}" for n in e.nodes.tolist()}
+    on = graph_canvas(EDGES, e.nodes.tolist(), labels)
+    page = opened(report(e, tree, on=on, classes=["x" * 60, "y", "z"]), width=width, height=800)
+    assert page.evaluate("() => document.documentElement.scrollWidth") <= width
+
+
+def test_text_of_users_is_text(opened, of_graph):
+    e, tree = of_graph
+    evil = [EVIL, "</script><script>document.title='broken in'</script>", "{{library}}", "a & b"]
+    on = sentence_canvas(evil, edge_index=SMALL)
+    page = opened(report(e, tree, on=on, classes=evil[:3], title=EVIL, settings={EVIL: EVIL}))
+    page.click("button.group")
+    page.click("#on")
+    assert page.title() == EVIL
+    assert page.locator("h1").inner_text() == EVIL
+    assert page.locator("img").count() == 0
+    assert "a & b" in page.inner_text("#nodes")
+    assert page.locator("#settings th", has_text="<img src=x").count() == 1
+
+
+def test_names_of_nodes_are_text_in_the_drawing(opened, of_graph):
+    e, tree = of_graph
+    on = graph_canvas(SMALL, range(4), {0: EVIL, 1: "<b>bold</b>"})
+    page = opened(report(e, tree, on=on))
+    assert page.locator("#picture img").count() == 0
+    assert page.locator("#picture text", has_text="<b>bold</b>").count() == 1
+    assert page.title() != "broken in"
+
+
+def test_without_a_tree_there_is_no_slider(opened, of_node):
+    page = opened(report(of_node[0]))
+    assert not page.is_visible("#level")
+    assert page.inner_text("#groups").endswith("No groups were asked for.")
+
+
+def test_an_old_browser_still_shows_the_tables(page, tmp_path, of_node):
+    page.add_init_script("delete window.DecompressionStream")
+    page.goto(report(*of_node).save(tmp_path / "why.html").as_uri())
+    page.wait_for_selector("#problem:not([hidden])")
+    assert "browser of 2023" in page.inner_text("#problem")
+    assert page.is_visible("#prediction table")
+
+
+def test_what_does_not_fit_is_refused(of_node, of_graph):
+    e, tree = of_node
+    with pytest.raises(ValueError, match=r"tree is of another prediction: its .* is"):
+        report(e, of_graph[1])
+    with pytest.raises(ValueError, match="3 classes, but 2 names"):
+        report(e, tree, classes=["a", "b"])
+    with pytest.raises(TypeError, match="HeteroExplanation"):
+        report(HeteroExplanation(torch.zeros(2), 0, 0))
+    with pytest.raises(ValueError, match="does not know its graph"):
+        report(Explanation(torch.zeros(2), 0, 0, 2, torch.arange(2), node_scores=torch.zeros(2)))
+    many = Explanation(torch.zeros(2), 0, 0, 4000, torch.arange(4000), node_scores=torch.zeros(4000), edge_index=SMALL)
+    with pytest.raises(ValueError, match="4000 nodes are too many"):
+        report(many)
+
+
+def test_plotly_is_named_with_its_extra(monkeypatch):
+    with monkeypatch.context() as patch, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for name in [n for n in sys.modules if n.startswith("xdegree.reports") or n.split(".")[0] == "plotly"]:
+            patch.delitem(sys.modules, name)
+        patch.setitem(sys.modules, "plotly", None)
+        with pytest.raises(ImportError, match=r'needs plotly.*: pip install "xdegree\[report\]"'):
+            import xdegree.reports  # noqa: F401
+
+
+FACTORY = """
+import torch
+from helpers import features, net
+def graph():
+    return net(level="graph"), (features(4), torch.tensor([[0, 1, 1, 2, 2, 3], [1, 0, 2, 1, 3, 2]]))
+"""
+
+
+def test_the_command_writes_a_report(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a_factory.py").write_text(FACTORY)
+    assert main(["report", "a_factory.py:graph", "--smiles", "CCOC", "--classes", "a,b,c", "-o", "why.html"]) == 0
+    assert capsys.readouterr().out.startswith("why.html (2.")
+    html = (tmp_path / "why.html").read_text()
+    assert "for this molecule?" in html
+    assert "a_factory.py:graph" in html
+
+
+def test_the_command_reads_saved_results(tmp_path, capsys, of_graph):
+    e, tree = of_graph
+    e.save(tmp_path / "why.json")
+    tree.save(tmp_path / "tree.json")
+    out = tmp_path / "why.html"
+    assert main(["report", str(tmp_path / "why.json"), "--tree", str(tmp_path / "tree.json"), "-o", str(out)]) == 0
+    assert "agglomeration: q" in out.read_text()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["a_factory.py:graph", "--smiles", "C("], "no SMILES"),
+        (["a_factory.py:graph", "--words", "one two"], "2 words, but 4 nodes"),
+        (["a_factory.py:graph", "--classes", "one"], "3 classes, but 1 names"),
+        (["a_factory.py:graph", "--tree", "tree.json"], "goes with a saved explanation"),
+        (["a_factory.py:graph", "--index", "7"], "cannot be explained"),
+        (["nowhere.json"], "nowhere.json"),
+        (["a_factory.py:graph", "-o", "no/such/folder.html"], "no/such/folder"),
+    ],
+)
+def test_what_the_command_cannot_do_it_says(tmp_path, capsys, monkeypatch, options, message):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a_factory.py").write_text(FACTORY)
+    assert main(["report", *options]) == 2
+    assert message in capsys.readouterr().err
+    assert not list(tmp_path.glob("*.html*"))
