@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import re
 import shutil
 import signal
 import sys
@@ -575,6 +576,21 @@ def test_the_command_interrupted_and_with_errors(place, inline, capsys):
     assert "5: ValueError: edge_index names nodes" in captured.out
     assert "24/24" in captured.err  # the progress bar
     assert_whole(place)
+
+
+def test_the_docs_run(place, inline):
+    """Every block of Python of docs/jobs.md, in order; the first is a file."""
+    page = (Path(__file__).parent.parent / "docs" / "jobs.md").read_text()
+    module, *blocks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    (place.folder / "molecules.py").write_text(module.replace("range(1000)", "range(70)"))
+    names = {"__name__": "__main__"}
+    try:
+        for block in blocks:
+            exec(compile(block, "docs/jobs.md", "exec"), names)
+    finally:
+        sys.modules.pop("molecules", None)
+    assert names["status"].finished == len(names["strongest"]) == 70
+    assert len(names["errors"]) == 0
 
 
 # Real processes.
