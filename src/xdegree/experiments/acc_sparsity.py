@@ -126,16 +126,16 @@ def run(bench: Bench) -> Outcome:
         tables.append(table)
         pictures[f"acc-sparsity-{name.replace('_', '-')}"] = picture
     about = (
-        "ACC is the share of graphs whose predicted class stays when the features of all nodes but the picked ones are"
-        " set to 0, edges kept, as in the authors' code; sparsity is the share of nodes that is kept. Explained is the"
-        f" predicted class. Models: GCN of seeds 0, 1, … ({bench.seeds} in all) where the column says so, else"
-        " of seed 0; values are means over models, the band in the pictures is one standard deviation. Graphs: of MUTAG"
-        " the 1,015 mutagens with a marked group, of Graph-SST2 all sentences with word vectors, training graphs among"
-        " them, as in the authors' code; each method on n of them, drawn with seed 0."
-        " SubgraphX is our compact one with 10 rollouts, 6 children and 10 samples, one search per graph; it and the"
-        " subgraph by fidelity may keep fewer nodes than allowed. Seconds are processor seconds per graph for all"
-        f" sparsities together. The row of {DRAWS:,} draws takes graphs of at most {LARGEST} nodes with replacement, as"
-        " the authors do. The authors' curve is of their own model; the paper's text says that DEGREE is competitive"
+        "ACC is the share of graphs whose predicted class stays when the features of all nodes but the picked ones"
+        " are set to 0, edges kept, as in the authors' code; sparsity is the share of nodes that is kept. Explained"
+        f" is the predicted class. Models: GCN of seeds 0, 1, … ({bench.seeds} in all) where the column says so, else"
+        " of seed 0; values are means over models, the band in the pictures is one standard deviation. Graphs: of"
+        " MUTAG the 1,015 mutagens with a marked group, of Graph-SST2 all sentences with word vectors, training"
+        " graphs among them, as in the authors' code; each method on n of them, drawn with seed 0. SubgraphX is our"
+        " compact one with 10 rollouts, 6 children and 10 samples, one search per graph; it and the subgraph by"
+        " fidelity may keep fewer nodes than allowed. Seconds are processor seconds per graph for all sparsities"
+        f" together. The row of {DRAWS:,} draws takes graphs of at most {LARGEST} nodes with replacement, as the"
+        " authors do. The authors' curve is of their own model; the paper's text says that DEGREE is competitive"
         " with GNN-LRP and SubgraphX, and faster." + "".join(notes)
     )
     return Outcome("acc-sparsity", "ACC against sparsity (the paper's figure)", about, tables, pictures)

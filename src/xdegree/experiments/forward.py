@@ -64,11 +64,11 @@ def run(bench: Bench) -> Outcome:
     table = Table("Finding the special node", HEAD, tuple(rows))
     about = (
         f"Data: {name}, {len(found_there)} graphs; every node has noise of the stated standard deviation as its only"
-        " feature, and in half of the graphs one node, drawn at random, has the value 1 instead. Model: a 3-layer GCN"
-        f" of seed 0, {epochs} epochs on four fifths of the graphs, its learning rate falling to 0; none was chosen by"
-        f" what the explanations find. Explained: the first {explained} graphs with a special node, from both parts of"
-        " the data and whether predicted right or not, for the class that there is one, by the paper's rules. The paper"
-        " does not say how strong its noise was, nor on which graphs its 100% were counted."
+        " feature, and in half of the graphs one node, drawn at random, has the value 1 instead. Model: a 3-layer"
+        f" GCN of seed 0, {epochs} epochs on four fifths of the graphs, its learning rate falling to 0; none was"
+        f" chosen by what the explanations find. Explained: the first {explained} graphs with a special node, from"
+        " both parts of the data and whether predicted right or not, for the class that there is one, by the paper's"
+        " rules. The paper does not say how strong its noise was, nor on which graphs its 100% were counted."
     )
     noise, (place, scores) = NOISES[0], shown[NOISES[0]]
     graph = plant(found_there, noise)[place]

@@ -39,15 +39,15 @@ def run(bench: Bench) -> Outcome:
         tables.append(levels_table(title, graph, tree))
     low, high = WORDS_SHOWN
     about = (
-        f"Data: Graph-SST2, {dataset.note or 'the original'}; {len(dataset.graphs)} sentences with {dataset.features}."
-        " The paper's two sentences are not among those with word vectors. Model: GCN of seed 0, test accuracy"
-        f" {result.test_accuracy:.2f} (paper: 0.88, with 70,042 sentences and BERT's vectors). Sentences: of the test"
-        f" split, in the order of the dataset, the first negative one of {low} to {high} words with a word that turns"
-        f" it ({', '.join(TURNS)}) that is predicted wrong, and the first that is predicted right (the first of any"
-        " words where there is none); none was chosen by its looks. Scores are contributions to the logit of the class"
-        f" negative; trees by `agglomerate` with the paper's threshold and its rules, q = {Q}, seed 0. The paper reads"
-        " off its examples that clauses of opposite sentiment become separate groups of opposite sign before they"
-        " meet; the tables show how far that is so here."
+        f"Data: Graph-SST2, {dataset.note or 'the original'}; {len(dataset.graphs)} sentences with"
+        f" {dataset.features}. The paper's two sentences are not among those with word vectors. Model: GCN of seed 0,"
+        f" test accuracy {result.test_accuracy:.2f} (paper: 0.88, with 70,042 sentences and BERT's vectors)."
+        f" Sentences: of the test split, in the order of the dataset, the first negative one of {low} to {high} words"
+        f" with a word that turns it ({', '.join(TURNS)}) that is predicted wrong, and the first that is predicted"
+        " right (the first of any words where there is none); none was chosen by its looks. Scores are contributions"
+        " to the logit of the class negative; trees by `agglomerate` with the paper's threshold and its rules, q ="
+        f" {Q}, seed 0. The paper reads off its examples that clauses of opposite sentiment become separate groups of"
+        " opposite sign before they meet; the tables show how far that is so here."
     )
     return Outcome("sst", "Agglomeration on sentences (the paper's figure)", about, tables, pictures)
 

@@ -99,14 +99,14 @@ def run(bench: Bench) -> Outcome:
     table = Table("What is picked in mutagens", head, (*rows, example), (note,))
     about = (
         f"Model: GCN of seed 0 (test accuracy {result.test_accuracy:.3f}). Counted over {len(ids)} of the 1,015"
-        " mutagens with a marked group, drawn with seed 0, right and wrong predictions alike; every method explains the class"
-        f" mutagen and may pick a quarter of the atoms. SubgraphX is our compact one, with {SUBGRAPHX['rollouts']}"
-        f" rollouts, {SUBGRAPHX['children']} children and {SUBGRAPHX['samples']} samples (the original's 20, 14 and 100"
-        " take about 20 times as long). Pictures: molecules that are similar in that they have one ring, of six"
-        f" carbons, and a nitro or amino group; the first {len(shown)} of the test split of {SHOWN_ATOMS[0]} to"
-        f" {SHOWN_ATOMS[1]} atoms that are predicted right. Seconds are processor seconds per molecule. The paper shows"
-        " similar molecules drawn at random and says that no subgraph of SubgraphX has N-H or N-O, and that those of"
-        " DEGREE do; it does not count."
+        " mutagens with a marked group, drawn with seed 0, right and wrong predictions alike; every method explains"
+        " the class mutagen and may pick a quarter of the atoms. SubgraphX is our compact one, with"
+        f" {SUBGRAPHX['rollouts']} rollouts, {SUBGRAPHX['children']} children and {SUBGRAPHX['samples']} samples (the"
+        " original's 20, 14 and 100 take about 20 times as long). Pictures: molecules that are similar in that they"
+        f" have one ring, of six carbons, and a nitro or amino group; the first {len(shown)} of the test split of"
+        f" {SHOWN_ATOMS[0]} to {SHOWN_ATOMS[1]} atoms that are predicted right. Seconds are processor seconds per"
+        " molecule. The paper shows similar molecules drawn at random and says that no subgraph of SubgraphX has N-H"
+        " or N-O, and that those of DEGREE do; it does not count."
     )
     caption = (
         "Picked atoms, a quarter of each molecule: SubgraphX above, DEGREE's connected subgraph, DEGREE's atoms below"
