@@ -35,14 +35,14 @@ PAPER: dict[str, tuple[str, ...]] = {
 class Amount:
     """On how many instances each is measured."""
 
-    single: int = 30
+    single: int = 20
     together: int | None = None
     """None: all explained ones."""
     loop: int = 10
     passes: int = 3
     learned: int = 3
     training: int = 10
-    epochs: int = 30
+    epochs: int = 10
 
 
 QUICK = Amount(single=5, together=20, loop=2, passes=1, learned=1, training=2, epochs=2)
