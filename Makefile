@@ -6,7 +6,7 @@ PIP    := $(BIN)/python -m pip --disable-pip-version-check
 PINS   := pyproject.toml constraints.txt
 
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint types format coverage bench clean
+.PHONY: help demo test lint types format coverage results bench clean
 
 help:  ## show this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "%-12s %s\n", $$1, $$2 }'
@@ -31,6 +31,9 @@ format: $(VENV)/.dev  ## mend what ruff can mend
 coverage: $(VENV)/.dev  ## write docs/coverage.md and docs/rules.md from the tables
 	@$(BIN)/python docs/write_coverage.py
 	@$(BIN)/python docs/write_rules.py
+
+results: $(VENV)/.dev  ## do the paper's experiments (hours) and write docs/results.md; data in $$XDEGREE_DATA
+	$(BIN)/xdegree reproduce all --seeds 5 --page docs/results.md
 
 bench: $(VENV)/.dev  ## run every script in benchmarks/
 	@set -e; for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script; done

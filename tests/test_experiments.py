@@ -10,6 +10,7 @@ from torch_geometric.data import Data
 from torch_geometric.nn import GCNConv
 
 from xdegree import Options, decompose, explain
+from xdegree.baselines import Scores
 from xdegree.cli import main
 from xdegree.datasets import node_dataset
 from xdegree.experiments import EXPERIMENTS, Bench, Outcome, Picture, ablation, auc, experiment, keep, write_page
@@ -59,6 +60,13 @@ def molecules():
 
     graphs = (graph(0, marked), graph(0, ~marked), graph(0, torch.zeros(6).bool()), graph(1, marked))
     return replace(small(), name="MUTAG", graphs=graphs, level="graph", splits={"val": torch.tensor([0, 1])})
+
+
+def few_molecules():
+    """The same for training: some of each kind in each split."""
+    graphs = molecules().graphs * 3
+    splits = {split: torch.arange(start, 12, 3) for start, split in enumerate(("train", "val", "test"))}
+    return replace(molecules(), graphs=tuple(Data(**{**g.to_dict(), "x": g.x.float()}) for g in graphs), splits=splits)
 
 
 # The protocol
@@ -226,16 +234,31 @@ def test_tables_are_aligned_and_say_their_spread():
 # Table 1 and the ablation, on a small graph
 
 
+def learner(task):
+    """Refuses what it learnt from."""
+    seen = {id(one) for one in task.training}
+    assert len(seen) == 2
+
+    def method(one):
+        assert id(one) not in seen
+        return Scores(torch.zeros(one.num_nodes))
+
+    return method
+
+
 @pytest.fixture
 def bench(tmp_path, monkeypatch):
     """A bench whose only dataset is small and whose models are trained for a moment."""
     for module in (auc, ablation):
-        monkeypatch.setattr(module, "DATASETS", ("tree_cycles",))
-        monkeypatch.setattr(module, "TITLES", ("Tree-Cycles",))
+        monkeypatch.setattr(module, "DATASETS", ("tree_cycles", "mutag"))
+        monkeypatch.setattr(module, "TITLES", ("Tree-Cycles", "MUTAG"))
     monkeypatch.setattr(auc, "PAPER", {})
-    monkeypatch.setattr(auc, "PAPER_DEGREE", {kind: (figures[2],) for kind, figures in auc.PAPER_DEGREE.items()})
+    monkeypatch.setattr(auc, "PAPER_DEGREE", {kind: figures[::2][1:] for kind, figures in auc.PAPER_DEGREE.items()})
     monkeypatch.setattr(auc, "QUICK", 2)
-    monkeypatch.setattr("xdegree.experiments.store.load", small)
+    quick = ("random", "hop distance, no model", "GRAD, adjacency", "GAT attention", "learner")
+    others = {**auc.OTHERS, "learner": auc.Other(learner, learns=True)}
+    monkeypatch.setattr(auc, "OTHERS", {row: other for row, other in others.items() if row in quick})
+    monkeypatch.setattr("xdegree.experiments.store.load", lambda name: few_molecules() if name == "mutag" else small())
     how = replace(recipe(small()), epochs=5)
     monkeypatch.setattr("xdegree.recipes.recipe", lambda dataset, kind: replace(how, kind=kind, degrees=kind == "GAT"))
     return Bench(tmp_path, seeds=2, quick=True, progress=False)
@@ -245,12 +268,13 @@ def test_the_table_of_auc_has_all_rows_and_is_resumed(bench, monkeypatch):
     outcome = auc.run(bench)
     table = outcome.tables[0]
     names = [row[0] for row in table.rows]
-    expected = {row for row, other in auc.OTHERS.items() if "GCN" in other.kinds}
-    assert expected | {f"DEGREE, {reading}" for reading in ("probability", "logit", "|logit|", "strength")} <= set(
-        names
-    )
-    assert all("±" in row[1] for row in table.rows)
-    assert any(row[0] == "hop distance, no model" and row[1].startswith("0.500") for row in outcome.tables[2].rows)
+    expected = {"random", "hop distance, no model", "GRAD, adjacency", "learner", "DEGREE(GCN): the paper"}
+    assert expected | {"DEGREE, probability", "DEGREE, |logit|", "DEGREE, strength at the head"} <= set(names)
+    assert "GAT attention" not in names
+    assert all("±" in row[2] for row in table.rows if row[0].startswith("DEGREE"))
+    assert outcome.tables[1].title == "AUC of the edges of MUTAG, GCN"
+    assert all("±" in cell for row in outcome.tables[1].rows for cell in row[1:3])
+    assert any(row[0] == "hop distance, no model" and row[1].startswith("0.500") for row in outcome.tables[3].rows)
 
     def unwanted(*_):
         raise AssertionError("computed again")
@@ -281,11 +305,12 @@ def test_marks_say_what_was_missed():
 
 def test_the_ablation_tries_every_choice_and_picks_by_agreement(bench):
     outcome = ablation.run(bench)
-    assert len(outcome.tables[0].rows) == len(ablation.choices("GCN", "node")) == 6
+    assert len(outcome.tables[0].rows) == len(ablation.choices("GCN", "graph")) == 12
+    assert len(ablation.choices("GCN", "node")) == 6
     assert len(ablation.choices("GAT", "graph")) == 24
     picks = outcome.tables[-1].rows
-    assert [row[1] for row in picks] == ["GCN", "GAT"]
-    agreements = {row[0]: float(row[1].split()[0]) for row in outcome.tables[2].rows}
+    assert [row[:2] for row in picks[:2]] == [("Tree-Cycles", "GCN"), ("MUTAG", "GCN")]
+    agreements = {row[0]: float(row[1].split()[0]) for row in outcome.tables[2].rows if row[1] != "–"}
     assert agreements[picks[0][2]] == max(agreements.values())
 
 

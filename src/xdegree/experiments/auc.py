@@ -76,9 +76,11 @@ QUICK = 5
 VARIANTS: dict[str, tuple[Options, tuple[Kind, ...]]] = {
     "": (Options(), KINDS),
     "ties first": (Options(ties="first"), KINDS),
+    "bias background": (Options(bias="background"), KINDS),
     "attention whole": (Options(attention="whole"), ("GAT",)),
+    "attention whole, bias background": (Options(attention="whole", bias="background"), ("GAT",)),
 }
-"""Options under which the readings are rows: the paper's, the authors', and attention taken as given."""
+"""Options under which the readings are rows: the paper's, the authors' ties, and two choices of our own."""
 
 PAPER: dict[str, tuple[str, ...]] = {
     "GRAD, adjacency": ("0.882", "0.750", "0.905", "0.612", "0.787"),
@@ -166,7 +168,7 @@ def outcome(bench: Bench, authors: bool) -> Outcome:
     tables = []
     for kind in KINDS:
         results = {name: collected(bench, name, kind, authors) for name in DATASETS}
-        tables += [_auc_table(kind, results), _marks(kind, results)]
+        tables += [_auc_table(kind, results), _edges_table(kind, results["mutag"]), _marks(kind, results)]
         if not authors:
             tables += [_controlled_table(kind, results), _seconds_table(kind, results)]
     name, title = ("auc-authors", "AUC by the authors' protocol") if authors else ("auc", "AUC (the paper's Table 1)")
@@ -211,7 +213,16 @@ def _slug(text: str) -> str:
 
 
 def _named(reading: str, variant: str) -> str:
+    """The name of a row; edges of molecules are pairs unless it says otherwise."""
+    reading = reading.removeprefix("pair, ")
+    if reading.startswith(("mean, ", "messages, ")):
+        reading = f"{EDGES} {reading}"
     return ", ".join(part for part in ("DEGREE", reading, variant) if part)
+
+
+EDGES = "edges by"
+PAPERS = "DEGREE, probability"
+"""The row that is the paper's own reading."""
 
 
 def _other(bench: Bench, task: Task, other: Other) -> dict[str, Any]:
@@ -258,7 +269,7 @@ def _all_readings(bench: Bench, task: Task, ids: list[int], options: Options) ->
 
 def _rows(results: dict[str, Results]) -> list[str]:
     """All rows in their order, those of others first."""
-    own = [row for found in results.values() for row in found if row not in OTHERS]
+    own = [row for found in results.values() for row in found if row not in OTHERS and EDGES not in row]
     return [*(row for row in OTHERS if any(row in found for found in results.values())), *dict.fromkeys(own)]
 
 
@@ -277,14 +288,25 @@ def _auc_table(kind: Kind, results: dict[str, Results]) -> Table:
             lines.append((f"{row}: the paper", *PAPER[row], ""))
     theirs = tuple(f"{mean:.3f} ± {sd:.3f}" for mean, sd in PAPER_DEGREE[kind])
     lines.append((f"DEGREE({kind}): the paper", *theirs, ""))
-    skipped = {t: results[n][READING[n]][0]["skipped"] for n, t in zip(DATASETS, TITLES, strict=True) if results[n]}
+    skipped = {t: results[n][PAPERS][0]["skipped"] for n, t in zip(DATASETS, TITLES, strict=True) if results[n]}
     notes = [f"Instances where all or nothing is true were left out: {_listed(skipped)} (first seed)."]
     notes += [f"{TITLES[DATASETS.index(name)]}: no data." for name in DATASETS if not results[name]]
     return Table(f"AUC, {kind}", ("method", *TITLES, "instances"), tuple(lines), tuple(notes))
 
 
-READING = dict.fromkeys(NODE_SETS, "DEGREE, probability") | {"mutag": "DEGREE, pair, probability"}
-"""The row that is the paper's own reading."""
+def _edges_table(kind: Kind, found: Results) -> Table:
+    """MUTAG once more: edges as pairs, by the mean of their ends, by the messages along them."""
+    means = {row.replace(f"{EDGES} mean, ", ""): cells for row, cells in found.items() if f"{EDGES} mean" in row}
+    messages = {row.replace(f"{EDGES} messages, ", ""): cells for row, cells in found.items() if "messages" in row}
+    rows = [
+        (row, *(spread([cell["auc"] for cell in way.get(row, [])]) for way in (found, means, messages)))
+        for row in means
+    ]
+    return Table(
+        f"AUC of the edges of MUTAG, {kind}",
+        ("reading", "both ends as one group", "mean of both ends", "messages along the edge"),
+        tuple(rows),
+    )
 
 
 def _listed(counts: dict[str, int]) -> str:
@@ -326,7 +348,7 @@ def _marks(kind: Kind, results: dict[str, Results]) -> Table:
         found = {row: _mean(cells) for row, cells in results[name].items()}
         if not found:
             continue
-        reading = found[READING[name]]
+        reading = found[PAPERS]
         ours = max((row for row in found if row.startswith("DEGREE")), key=found.__getitem__)
         theirs = max((row for row in found if not row.startswith("DEGREE")), key=found.__getitem__)
         met = reading >= paper - sd
