@@ -102,14 +102,14 @@ def test_graphs_are_explained_as_by_hand(place, inline):
 
 @pytest.mark.parametrize("factory", ["of_nodes", "keywords"])
 def test_nodes_are_explained_as_by_hand(place, inline, factory):
-    index = [7, 3, 29, 11, 0]
+    index = torch.tensor([7, 3, 29, 11, 0])
     choices = {"target": 1, "reading": "probability", "edges": "mean", "options": Options(bias="background")}
     status = jobs.run(place(factory), out="out", workers=1, index=index, **choices, **SMALL)
     assert (status.instances, status.finished, status.parts) == (5, 5, 2)
     model, args, kwargs = made(place(factory))
     scores, edges = table(place, "scores"), table(place, "edges")
-    assert table(place, "instances")["index"].tolist() == index
-    for node in index:
+    assert table(place, "instances")["index"].tolist() == index.tolist()
+    for node in index.tolist():
         e = explain(model.eval(), *args, **kwargs, index=node, **choices)
         mine, theirs = scores[scores["index"] == node], edges[edges["index"] == node]
         assert mine["node"].tolist() == e.nodes.tolist()
@@ -271,16 +271,18 @@ def test_a_part_that_workers_die_of_again_and_again(place, inline, monkeypatch):
 
 
 def test_an_error_of_the_machine_is_tried_again(place, inline):
-    (place.folder / "disk").touch()
+    inline.fate = lambda worker, event: (place.folder / "disk").touch()
     status = jobs.run(place("unreadable"), out="out", workers=1, **SMALL)
     assert (status.state, status.finished) == ("unfinished", 4)
     assert status.failed == {1: "OSError: [Errno 5] Input/output error"}
     assert [task.part for task in inline[-1].tasks] == [0, 1, 1, 1]
-    (place.folder / "disk").unlink()
-    manifest = json.loads((place.out / "manifest.json").read_text())
-    manifest["job"] = None
-    with pytest.raises(JobError, match="its data changed"):  # what could not be read then can be read now
+    with pytest.raises(JobError, match=r"the data cannot be read: OSError: \[Errno 5\]"):
         jobs.resume("out", progress=False)
+    (place.folder / "disk").unlink()
+    inline.fate = lambda worker, event: None
+    assert jobs.resume("out", progress=False).errors == 1
+    assert_whole(place, 6)
+    assert [task.part for task in inline[-1].tasks] == [1]
 
 
 def full_disk(place, parts):
@@ -489,6 +491,8 @@ def test_a_factory_that_draws_at_random(place, inline):
         ("of_nodes", {"reading": "tea leaves"}, "reading must be one of"),
         ("of_nodes", {"options": {}}, "options must be xdegree.Options"),
         ("of_nodes", {"target": "cat"}, "target must be a whole number"),
+        ("of_nodes", {"index": 3}, 'index must be "all" or a list'),
+        ("of_nodes", {"index": "some"}, 'index must be "all" or a list'),
         ("of_nodes", {"index": []}, 'index must be "all" or a list'),
         ("of_nodes", {"index": [1, -1]}, "index must hold whole numbers"),
         ("of_nodes", {"index": [1, 2, 1]}, "index holds 1 2 times"),
@@ -555,6 +559,7 @@ def test_the_command(place, inline, capsys):
     }.items():
         assert main([*run, "--out", "other", wrong]) == 2
         assert message in capsys.readouterr().err
+    assert main(["check", place("of_graphs")]) == 0  # the same factory serves both
     assert main(["job", "resume", "nowhere"]) == 2
     assert "nowhere holds no job" in capsys.readouterr().err
 

@@ -10,7 +10,7 @@ from torch import nn
 
 from ..check import Report, check
 from ..sources import Of
-from .loading import UsageError, load_weights, made
+from .loading import UsageError, listed_graphs, load_weights, made
 
 OK, MISSING = 0, 1
 
@@ -21,6 +21,7 @@ MODULE:FACTORY names a Python function without arguments that returns the model 
 
     def factory():
         return model, (x, edge_index)             # or with keywords: model, (x, edge_index), {"batch": batch}
+        return model, ([data, data, …],)          # many graphs, as for a job: the first one is looked at
 
 MODULE is a module that can be imported from here, or a path to a Python file (models/net.py:factory).
 
@@ -53,6 +54,8 @@ def add_to(commands: Any) -> None:
 def run(given: argparse.Namespace) -> int:
     """Survey the model and print the report."""
     model, args, kwargs = made(given.factory)
+    if graphs := listed_graphs(args):
+        args = (graphs[0],)
     if given.weights is not None:
         load_weights(model, given.weights)
     if isinstance(model, nn.Module):

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch.utils.data import Dataset
 
 
 class UsageError(Exception):
@@ -28,6 +29,11 @@ def made(name: str) -> tuple[Any, tuple[Any, ...], Mapping[str, Any]]:
     if not callable(model) or not isinstance(args, tuple | list) or not isinstance(kwargs, Mapping):
         raise UsageError(f"{expected}: a model, a tuple and a dict (got {_described(made)})")
     return model, tuple(args), kwargs
+
+
+def listed_graphs(args: tuple[Any, ...]) -> Any:
+    """The graphs, if the factory hands over many of them: a list or a dataset as the only argument."""
+    return args[0] if len(args) == 1 and isinstance(args[0], list | tuple | Dataset) else None
 
 
 def _described(value: Any) -> str:

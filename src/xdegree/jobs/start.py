@@ -2,7 +2,7 @@
 
 import platform
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from importlib.metadata import version
 from os import cpu_count
@@ -87,7 +87,7 @@ def run(
         factory=_absolute(factory),
         folder=str(Path.cwd()),
         weights=None if weights is None else str(Path(weights).resolve()),
-        index="all" if isinstance(index, str) and index == "all" else tuple(index),
+        index=_chosen(index),
         target=target,
         reading=reading,
         edges=edges,
@@ -193,6 +193,14 @@ def _number_of_workers(workers: Any) -> int:
     if isinstance(workers, bool) or not isinstance(workers, int) or workers < 1:
         raise JobError(f"workers must be a whole number, at least 1 (got {workers!r})")
     return workers
+
+
+def _chosen(index: Any) -> Any:
+    """Which instances, as plain numbers; a tensor or an array of them will do."""
+    if isinstance(index, str):
+        return index
+    plain = index.tolist() if hasattr(index, "tolist") else index
+    return tuple(plain) if isinstance(plain, Iterable) else plain
 
 
 def _absolute(factory: str) -> str:

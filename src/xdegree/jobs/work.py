@@ -11,12 +11,11 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.utils.data import Dataset
 from torch_geometric.data import Batch, Data
 from torch_geometric.data.data import BaseData
 
 from ..check import check
-from ..cli.loading import UsageError, load_weights, made
+from ..cli.loading import UsageError, listed_graphs, load_weights, made
 from ..explain import explain
 from ..explanation import Explanation
 from ..inputs import model_call, prepare
@@ -26,9 +25,6 @@ from .settings import JobError, Settings
 
 Outcome = tuple[int, Explanation | str]
 """An instance and its explanation, or the reason why there is none."""
-
-OF_THE_MACHINE = (OSError, MemoryError)
-"""Errors that say nothing about an instance: its part is not finished, and is tried again."""
 
 TRIED = 10
 """Graphs that are looked at before a job, until one can be surveyed: the first may be the broken one."""
@@ -76,8 +72,7 @@ def graphs_in(args: tuple[Any, ...]) -> Sequence[Any] | None:
         return None
     if isinstance(args[0], Batch):
         return list(args[0].to_data_list())
-    listed: Any = args[0] if isinstance(args[0], list | tuple | Dataset) else None
-    return listed
+    return listed_graphs(args)
 
 
 def _choices(settings: Settings) -> dict[str, Any]:
@@ -170,10 +165,10 @@ class ManyGraphs:
         for i in ids:
             try:
                 read[i] = sound(self.graphs[i])
-            except OF_THE_MACHINE:
-                raise
-            except Exception as error:  # noqa: BLE001 (whatever is wrong with a graph, the others go on)
-                found[i] = _reason(error)
+            except Exception as error:
+                if of_the_machine(error):
+                    raise
+                found[i] = _reason(error)  # whatever is wrong with a graph, the others go on
 
         def together(some: Sequence[int]) -> list[Explanation]:
             batch = Batch.from_data_list([read[i] for i in some])
@@ -195,10 +190,10 @@ def _together_or_alone(
     """Ask about all at once; where that fails, about each alone, so that the reason stands with the culprit."""
     try:
         return dict(zip(ids, map(_checked, together(ids)), strict=True)) if ids else {}
-    except OF_THE_MACHINE:
-        raise
-    except Exception as error:  # noqa: BLE001 (an error of one instance must not end the job)
-        if len(ids) == 1:
+    except Exception as error:
+        if of_the_machine(error):
+            raise
+        if len(ids) == 1:  # an error of one instance must not end the job
             return {ids[0]: _reason(error)}
     return {i: found for one in ids for i, found in _together_or_alone(together, [one]).items()}
 
@@ -211,6 +206,11 @@ def _checked(e: Explanation) -> Explanation | str:
 
 def _not_finite(prediction: Tensor) -> str:
     return f"the prediction is not finite: {prediction.tolist()}"
+
+
+def of_the_machine(error: Exception) -> bool:
+    """Whether an error says nothing about an instance: then its part is not finished, and is tried again."""
+    return isinstance(error, OSError) and not isinstance(error, FileNotFoundError)
 
 
 def _reason(error: Exception) -> str:
@@ -307,6 +307,8 @@ def _feed(summary: Any, value: Any) -> None:
 def _feed_item(summary: Any, values: Any, i: int) -> None:
     try:
         value = values[i]
-    except Exception as error:  # noqa: BLE001 (a graph that cannot be read becomes an error of its own later)
-        value = type(error).__name__
+    except Exception as error:
+        if of_the_machine(error):
+            raise JobError(f"the data cannot be read: {_reason(error)}") from error
+        value = type(error).__name__  # a graph that cannot be read becomes an error of its own later
     _feed(summary, value)

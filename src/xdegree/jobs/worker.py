@@ -8,7 +8,7 @@ import torch
 
 from .settings import JobError, Settings
 from .tables import counts, encoded
-from .work import OF_THE_MACHINE, Outcome, Work, fingerprint, load
+from .work import Outcome, Work, fingerprint, load
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,7 @@ class Worker:
                     yield At(place, index)
                     outcomes += [(index, task.skip[index])] if index in task.skip else self.work.explain([index])
             yield Done(task.part, encoded(outcomes, settings.edges, dict(task.notes)), counts(outcomes))
-        except OF_THE_MACHINE as error:
+        except OSError as error:
             yield Failed(task.part, f"{type(error).__name__}: {error}")
 
 
