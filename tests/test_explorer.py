@@ -16,18 +16,18 @@ from xdegree import agglomerate, decompose, explain, interaction
 pytest.importorskip("dash", reason='no Dash: pip install "xdegree[explorer]"')
 pytest.importorskip("rdkit", reason='no RDKit: pip install "xdegree[chem]"')
 
-from xdegree.cli import main  # noqa: E402
-from xdegree.cli.loading import UsageError  # noqa: E402
-from xdegree.explorer import drawing, examples, make_app, parse  # noqa: E402
-from xdegree.explorer.answers import Answers, agreement, probabilities  # noqa: E402
-from xdegree.explorer.catalogue import Catalogue  # noqa: E402
-from xdegree.explorer.chemistry import molecule_of  # noqa: E402
-from xdegree.explorer.made_up import molecules, sentences  # noqa: E402
-from xdegree.explorer.own import own_example  # noqa: E402
-from xdegree.explorer.parse import Reference  # noqa: E402
-from xdegree.explorer.problem import MAX_NODES, MAX_UPLOAD, Problem  # noqa: E402
-from xdegree.explorer.subject import Example, Item  # noqa: E402
-from xdegree.models import GCN  # noqa: E402
+from xdegree.cli import main
+from xdegree.cli.loading import UsageError
+from xdegree.explorer import drawing, examples, make_app, parse
+from xdegree.explorer.answers import Answers, agreement, probabilities
+from xdegree.explorer.catalogue import Catalogue
+from xdegree.explorer.chemistry import molecule_of
+from xdegree.explorer.made_up import molecules, sentences
+from xdegree.explorer.own import own_example
+from xdegree.explorer.parse import Reference
+from xdegree.explorer.problem import MAX_NODES, MAX_UPLOAD, Problem
+from xdegree.explorer.subject import Example, Item
+from xdegree.models import GCN
 
 ATOMS = ("C", "O", "H", "N")
 NITRO = "c1ccccc1[N+](=O)[O-]"

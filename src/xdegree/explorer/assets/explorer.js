@@ -154,6 +154,17 @@
     return [{ contents, at: Date.now() }, "", null];
   }
 
+  /* The drawing library remembers where it stands on the page until something scrolls. Text above it may have grown
+     since, and clicks would miss their nodes: so it is told, before it hears of the pointer itself. */
+  for (const kind of ["pointerover", "pointerdown"]) {
+    const tell = (event) => {
+      const canvas = event.target instanceof Element ? event.target.closest(".canvas") : null;
+      const inside = canvas ? [...canvas.querySelectorAll("*")] : [];
+      inside.filter((element) => element._cyreg).forEach((element) => element.dispatchEvent(new Event("scroll")));
+    };
+    document.addEventListener(kind, tell, true);
+  }
+
   window.dash_clientside = Object.assign({}, window.dash_clientside, {
     explorer: { groups, draw, drawSecond, views, hover, panning, play, picture, upload },
   });

@@ -1,0 +1,344 @@
+"""The page in a real browser: what a reader clicks, types and downloads, and what a stranger tries."""
+
+import json
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import torch
+from torch_geometric.data import Data
+
+from xdegree import Explanation, decompose
+
+pytest.importorskip("dash", reason='no Dash: pip install "xdegree[explorer]"')
+pytest.importorskip("rdkit", reason='no RDKit: pip install "xdegree[chem]"')
+
+from xdegree.explorer import make_app, server
+from xdegree.explorer.chemistry import molecule_of
+from xdegree.explorer.subject import Example, Item
+from xdegree.models import GCN
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, BrowserContext, Page
+
+ATOMS = ("C", "O", "H", "N")
+NITRO, ACID = "c1ccccc1[N+](=O)[O-]", "CC(=O)O"
+SCRIPT = "<img src=x onerror=alert(1)>"
+
+
+@pytest.fixture(scope="module")
+def examples() -> list[Example]:
+    torch.manual_seed(0)
+    molecules = [Item(smiles, molecule_of(smiles, ATOMS)) for smiles in (NITRO, ACID)]
+    path = torch.arange(5)
+    edges = torch.stack([path, path + 1])
+    graph = Data(
+        x=torch.randn(6, 2),
+        edge_index=torch.cat([edges, edges.flip(0)], 1),
+        names=[SCRIPT, "b", "c", "d", "e", "f"],
+    )
+    return [
+        Example("molecules", "Molecules", "not trained", "molecule", *untrained(4, 2), molecules, ("no", "yes"), ATOMS),
+        Example("graphs", "Graphs", SCRIPT, "graph", *untrained(2, 3), [Item(SCRIPT, graph)]),
+    ]
+
+
+def untrained(features: int, classes: int) -> tuple[GCN]:
+    return (GCN(features, classes, level="graph").eval(),)
+
+
+@pytest.fixture(scope="module")
+def address(examples: list[Example]) -> Iterator[str]:
+    listening = server(make_app(examples), port=0)
+    thread = threading.Thread(target=listening.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{listening.server_port}/"
+    listening.shutdown()
+    thread.join()
+    listening.server_close()
+
+
+@pytest.fixture(scope="module")
+def window(browser: "Browser") -> "Iterator[BrowserContext]":
+    """One for all tests, so that the scripts of Dash are fetched once; what a page shows is its own all the same."""
+    context = browser.new_context(viewport={"width": 1280, "height": 800}, accept_downloads=True)
+    yield context
+    context.close()
+
+
+@pytest.fixture
+def shown(window: "BrowserContext", address: str) -> "Iterator[Page]":
+    """The page as it opens; what it logs as an error, or throws, fails the test."""
+    page, complaints = window.new_page(), []
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.on("console", lambda said: complaints.append(said.text) if said.type == "error" else None)
+    opened(page, address)
+    yield page
+    page.close()
+    assert not complaints, complaints
+
+
+def opened(page: "Page", address: str) -> None:
+    page.set_default_timeout(20_000)  # for busy machines
+    page.goto(address)
+    page.wait_for_selector("#prediction")
+    drawn(page, 14)
+
+
+CY = "[...document.querySelectorAll('#graph, #graph *')].find((e) => e._cyreg)"
+
+
+def drawn(page: "Page", count: int) -> None:
+    """Wait until so many nodes are drawn, and stand still."""
+    until(page, f"{CY} && {CY}._cyreg.cy.nodes().length === {count}")
+    page.wait_for_timeout(250)  # the picture is fitted 100 ms after its last node came
+
+
+def until(page: "Page", condition: str) -> None:
+    """Ask again and again: Playwright's own way to wait evaluates text, which the page's policy forbids."""
+    for _ in range(250):
+        if page.evaluate(condition):
+            return
+        page.wait_for_timeout(80)
+    raise AssertionError(f"never came true: {condition}")
+
+
+def said(page: "Page", where: str, text: str) -> None:
+    """Wait until a part of the page says something."""
+    page.locator(where).filter(has_text=text).first.wait_for()
+
+
+def place(page: "Page", node: int) -> tuple[float, float]:
+    x, y = page.evaluate(
+        f"""(node) => {{
+          const box = {CY}.getBoundingClientRect();
+          const at = {CY}._cyreg.cy.nodes().filter((n) => n.data("node") === node).renderedPosition();
+          return [box.left + at.x, box.top + at.y];
+        }}""",
+        node,
+    )
+    return x, y
+
+
+def click(page: "Page", *nodes: int) -> None:
+    for node in nodes:
+        page.mouse.click(*place(page, node))
+
+
+def row(page: "Page", name: str) -> list[float]:
+    """The exact numbers of a row, the explained class first."""
+    cells = page.locator(f"#row-{name} td")
+    return [float(cells.nth(i).get_attribute("title") or "nan") for i in range(cells.count())]
+
+
+def choose(page: "Page", name: str, text: str) -> None:
+    page.click(f"#{name}")
+    page.get_by_role("option", name=text, exact=True).click()
+
+
+def contributions(example: Example, data: Data, groups: list[list[int]], first: int) -> list[list[float]]:
+    found = decompose(example.model, data.x, data.edge_index, groups=groups).target[:, 0]
+    order = [first, *(c for c in range(found.shape[1]) if c != first)]
+    return found[:, order].tolist()
+
+
+def predicted(example: Example, data: Data) -> int:
+    return int(example.model(data.x, data.edge_index).argmax())
+
+
+def test_clicks_make_groups_and_their_contributions_are_those_of_decompose(
+    shown: "Page", examples: list[Example]
+) -> None:
+    example, data = examples[0], examples[0].items[0].data
+    click(shown, 6, 7)
+    shown.get_by_label("B", exact=True).first.check(force=True)
+    click(shown, 0)
+    shown.wait_for_selector("#row-interaction")
+    rest = [n for n in range(14) if n not in (0, 6, 7)]
+    wanted = contributions(example, data, [[6, 7], [0], [0, 6, 7], rest], predicted(example, data))
+    for name, numbers in zip(("a", "b", "together", "rest"), wanted, strict=True):
+        assert row(shown, name) == pytest.approx(numbers, rel=1e-5, abs=1e-6), name
+    assert row(shown, "interaction") == pytest.approx(
+        [t - a - b for a, b, t, _ in zip(*wanted, strict=True)], rel=1e-4, abs=1e-6
+    )
+    click(shown, 0)  # out again
+    shown.wait_for_selector("#row-b", state="detached")
+    shown.click("#clear")
+    shown.wait_for_selector("#row-a", state="detached")
+    assert "Click nodes" in shown.inner_text("#answer")
+
+
+def test_a_box_selects_all_nodes_in_it(shown: "Page") -> None:
+    spots = [place(shown, node) for node in (6, 7, 8)]
+    left, top = min(x for x, _ in spots) - 20, min(y for _, y in spots) - 20
+    right, bottom = max(x for x, _ in spots) + 20, max(y for _, y in spots) + 20
+    inside = [n for n in range(14) if left < place(shown, n)[0] < right and top < place(shown, n)[1] < bottom]
+    shown.mouse.move(left, top)
+    shown.mouse.down()
+    shown.mouse.move((left + right) / 2, (top + bottom) / 2)
+    shown.mouse.move(right, bottom)
+    shown.mouse.up()
+    shown.wait_for_selector("#row-a")
+    assert f"Group A ({len(inside)})" in shown.inner_text("#row-a")
+    assert {6, 7, 8} <= set(inside)
+
+
+def test_groups_can_be_made_by_keyboard(shown: "Page") -> None:
+    shown.locator("#group-a").focus()
+    shown.keyboard.press("Enter")
+    shown.get_by_role("option").nth(2).wait_for()
+    shown.keyboard.type("N 6")
+    shown.keyboard.press("ArrowDown")
+    shown.keyboard.press("Space")
+    shown.wait_for_selector("#row-a")
+    assert shown.evaluate(f"{CY}._cyreg.cy.nodes('.in-a').map((n) => n.data('node'))") == [6]
+    shown.keyboard.press("Escape")
+    shown.locator("#view input").first.focus()
+    outline = shown.evaluate("getComputedStyle(document.activeElement.closest('label')).outlineStyle")
+    assert outline == "solid"
+
+
+def test_the_prediction_is_shown_with_all_classes(shown: "Page", examples: list[Example]) -> None:
+    data = examples[0].items[0].data
+    logits = examples[0].model(data.x, data.edge_index)[0].detach()
+    titles = shown.locator("#prediction .logit").evaluate_all("(cells) => cells.map((c) => Number(c.title))")
+    assert titles == pytest.approx(sorted(logits.tolist(), reverse=True), rel=1e-6)
+    share = f"{float(logits.softmax(0).max()):.1%}"
+    assert shown.inner_text("#prediction .chosen .share") == share
+
+
+def test_the_slider_moves_through_the_levels_and_play_plays_them(shown: "Page") -> None:
+    shown.get_by_text("Growing groups").click()
+    shown.wait_for_selector("#growth-said .lead")
+    assert "Level 1 of" in shown.inner_text("#growth-said .lead")
+    last = int(shown.locator("#level").get_attribute("max") or 0)
+    assert last >= 1
+    shown.locator("#level").focus()
+    shown.keyboard.press("End")
+    said(shown, "#growth-said .lead", "1 group, 14 of 14")
+    assert shown.evaluate(f"{CY}._cyreg.cy.edges('.inside').length") == 14
+    shown.click("#play")
+    said(shown, "#growth-said .lead", "Level 1 of")
+    until(shown, "Number(document.querySelector('#level').value) > 0")
+
+
+def test_two_methods_are_compared(shown: "Page") -> None:
+    shown.get_by_text("Compare", exact=True).click()
+    said(shown, "#compare-said", "Spearman")
+    second = CY.replace("#graph", "#second")
+    assert shown.evaluate(f"{second}._cyreg.cy.nodes().length") == 14
+    assert "gradient x input, in its own unit" in shown.inner_text("#second-caption")
+    choose(shown, "second-method", "attention")
+    said(shown, "#second-said", "attention layers")
+
+
+def test_a_smiles_is_explained_and_a_wrong_one_leaves_the_page_intact(shown: "Page") -> None:
+    shown.fill("#smiles", "CCN")
+    shown.keyboard.press("Enter")
+    drawn(shown, 10)
+    assert shown.inner_text("#title") == "CCN"
+    for wrong, why in (("c1cc", "cannot read"), ("[U]", "never seen U"), ("<script>alert(1)</script>", "cannot read")):
+        shown.fill("#smiles", wrong)
+        shown.click("#smiles-go")
+        said(shown, "#own-said", why)
+        assert shown.inner_text("#title") == "CCN"
+    click(shown, 0)
+    shown.wait_for_selector("#row-a")
+    choose(shown, "item", ACID)
+    drawn(shown, 8)
+    assert shown.inner_text("#own-said") == ""
+
+
+def upload(page: "Page", name: str, content: bytes) -> None:
+    page.locator("#upload input").set_input_files({"name": name, "mimeType": "application/json", "buffer": content})
+
+
+def test_uploads_are_read_strictly_and_a_script_in_a_name_stays_text(shown: "Page", tmp_path: Path) -> None:
+    choose(shown, "example", "Graphs")
+    drawn(shown, 6)
+    assert shown.inner_text("#title") == SCRIPT
+    click(shown, 0)
+    shown.wait_for_selector("#row-a")
+    assert SCRIPT in shown.inner_text("#group-a")
+    graph: dict[str, Any] = {"x": [[1, 2], [3, 4]], "edge_index": [[0, 1], [1, 0]], "names": [SCRIPT, "</script>"]}
+    upload(shown, "mine.json", json.dumps({**graph, "title": SCRIPT * 2}).encode())
+    drawn(shown, 2)
+    assert shown.inner_text("#title").startswith(SCRIPT)
+    large = json.dumps({**graph, "x": [[0, 0]] * 2000, "names": [""] * 2000}).encode()
+    for content, why in (
+        (b"\x80\x04\x95pickle", "no text"),
+        (b"{", "no JSON"),
+        (json.dumps({**graph, "x": [[1]]}).encode(), "must have 2 features"),
+        (large, "2,000 nodes; the page takes up to 1,000"),
+        (b" " * 1_500_000, "takes up to 1 MB"),
+    ):
+        upload(shown, "bad.json", content)
+        said(shown, "#own-said", why)
+    assert shown.evaluate(f"{CY}._cyreg.cy.nodes().length") == 2
+    assert shown.locator("img[src=x]").count() == 0
+
+
+def test_downloads(shown: "Page", examples: list[Example], tmp_path: Path) -> None:
+    click(shown, 6)
+    shown.wait_for_selector("#row-a")
+    files = {}
+    for name, ending in (("json", "json"), ("report", "html"), ("png", "png")):
+        with shown.expect_download() as waiting:
+            shown.click(f"#get-{name}")
+        files[name] = tmp_path / f"it.{ending}"
+        waiting.value.save_as(files[name])
+        assert waiting.value.suggested_filename == f"xdegree.{ending}"
+    data = examples[0].items[0].data
+    e = Explanation.load(files["json"])
+    single = contributions(examples[0], data, [[n] for n in range(14)], e.target)
+    assert e.node_scores.tolist() == pytest.approx([numbers[0] for numbers in single], rel=1e-4, abs=1e-6)
+    assert json.loads(files["json"].read_text())["groups"]["A"] == [6]
+    assert files["png"].read_bytes().startswith(b"\x89PNG")
+    assert "<html" in files["report"].read_text()
+
+
+def test_nothing_is_loaded_from_elsewhere(page: "Page", address: str) -> None:
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    opened(page, address)
+    page.get_by_text("Compare", exact=True).click()
+    said(page, "#compare-said", "Spearman")
+    elsewhere = [url for url in asked if not url.startswith((address, "data:", "blob:"))]
+    assert len(asked) > 10
+    assert not elsewhere
+
+
+def test_two_readers_do_not_see_each_others_choices(browser: "Browser", page: "Page", address: str) -> None:
+    opened(page, address)
+    other = browser.new_context(viewport={"width": 390, "height": 800})
+    second = other.new_page()
+    opened(second, address)
+    click(page, 6, 7)
+    page.wait_for_selector("#row-a")
+    second.fill("#smiles", "CCN")
+    second.keyboard.press("Enter")
+    drawn(second, 10)
+    assert second.locator("#row-a").count() == 0
+    assert page.inner_text("#title") == NITRO
+    assert "Group A (2)" in page.inner_text("#row-a")
+    page.reload()
+    opened(page, address)
+    assert page.locator("#row-a").count() == 0
+    other.close()
+
+
+def test_the_page_fits_a_phone(browser: "Browser", address: str) -> None:
+    context = browser.new_context(viewport={"width": 390, "height": 800}, has_touch=True)
+    small = context.new_page()
+    opened(small, address)
+    small.locator("#graph").scroll_into_view_if_needed()
+    small.wait_for_timeout(150)
+    small.touchscreen.tap(*place(small, 6))
+    small.wait_for_selector("#row-a")
+    for view in ("Growing groups", "Compare"):
+        small.get_by_text(view, exact=True).click()
+        small.wait_for_timeout(300)
+        assert small.evaluate("document.documentElement.scrollWidth") == 390
+    context.close()
