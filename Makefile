@@ -6,7 +6,7 @@ PIP    := $(BIN)/python -m pip --disable-pip-version-check
 PINS   := pyproject.toml constraints.txt
 
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint types format coverage results bench clean
+.PHONY: help demo test lint types format docs coverage results bench clean
 
 help:  ## show this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "%-12s %s\n", $$1, $$2 }'
@@ -27,6 +27,10 @@ types: $(VENV)/.dev  ## mypy, strict
 format: $(VENV)/.dev  ## mend what ruff can mend
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+docs: $(VENV)/.dev  ## build the pages into docs/_build, offline; a warning is an error
+	$(BIN)/python -m sphinx -W --keep-going -n -q docs docs/_build
+	@echo docs/_build/index.html
 
 coverage: $(VENV)/.dev  ## write docs/coverage.md and docs/rules.md from the tables
 	@$(BIN)/python docs/write_coverage.py
