@@ -11,6 +11,7 @@ from torch import nn
 from torch_geometric.data import Batch, Data
 from torch_geometric.nn import GATConv, GCNConv, GraphNorm, PairNorm, SAGEConv, global_max_pool, global_mean_pool
 
+import xdegree.nearby
 from xdegree import Explanation, Options, decompose, explain
 
 X = features()
@@ -185,8 +186,9 @@ def test_as_many_edges_as_nodes():
     assert set(e.nodes.tolist()) == {3, 4, 5}
 
 
-def test_only_the_computation_graph_is_worked_on():
+def test_of_a_large_graph_only_the_computation_graph_is_worked_on(monkeypatch):
     sizes = []
+    monkeypatch.setattr(xdegree.nearby, "LARGE", 100)
 
     class Watched(nn.Module):
         def __init__(self):
@@ -198,8 +200,12 @@ def test_only_the_computation_graph_is_worked_on():
             return self.conv(x, edge_index)
 
     x, path = features(60), torch.tensor([list(range(59)), list(range(1, 60))])
-    explain(ready(Watched()), x, torch.cat([path, path.flip(0)], 1), index=30)
+    model, edge_index = ready(Watched()), torch.cat([path, path.flip(0)], 1)
+    e = explain(model, x, edge_index, index=30)
     assert [size for kind, size in sizes if kind == "Portions"] == [5]
+    assert max(size for _, size in sizes) < 12
+    assert_close(e.node_scores, directly(model, x, edge_index, index=30))
+    assert_close(e.prediction, model(x, edge_index)[30])
 
 
 @st.composite

@@ -1,5 +1,7 @@
 """What is predicted beyond one class of one node: links, several rows, all classes, regression, many labels."""
 
+from collections.abc import Sequence
+
 import pytest
 import torch
 from helpers import EDGES, assert_close, features, net, ready, singles
@@ -263,7 +265,7 @@ def test_several_rows_equal_one_by_one(kind, index):
     model = net(kind)
     found = explain(model, X, EDGES, index=index, edges="pair")
     rows = range(12) if isinstance(index, str) else [int(i) for i in index]
-    assert isinstance(found, list)
+    assert isinstance(found, Sequence)
     assert [e.index for e in found] == list(rows)
     for e in found:
         one = explain(model, X, EDGES, index=e.index, edges="pair")

@@ -6,7 +6,7 @@ from .contextual import Contexts, contextual_scores, interaction
 from .decompose import Decomposition, decompose
 from .explain import explain
 from .explainer import DegreeExplainer
-from .explanation import Explanation, HeteroExplanation
+from .explanation import Explanation, Explanations, HeteroExplanation
 from .options import Options
 from .pick import Subgraph, pick_subgraph
 from .portions import LostPortionsError, Portions
@@ -22,6 +22,7 @@ __all__ = [
     "DegreeExplainer",
     "Explanation",
     "ExplanationTree",
+    "Explanations",
     "HeteroExplanation",
     "LostPortionsError",
     "MissingRuleError",

@@ -23,7 +23,12 @@ ANY_ARGUMENTS = frozenset(
 """Element-wise operations: every operand broadcasts against the rows."""
 WEIGHTS = frozenset({aten.mm, aten.addmm, aten._native_batch_norm_legit_no_training, aten.native_batch_norm})
 """Operations whose first operand with portions has the rows; the others are the layer's own."""
-COLUMNS = frozenset({aten.sum, aten.mean, aten.native_layer_norm, aten.slice, aten.select, aten.unsqueeze, aten.cat})
+COLUMNS = frozenset(
+    {
+        *(aten.sum, aten.mean, aten.native_layer_norm, aten.slice, aten.select, aten.unsqueeze, aten.cat),
+        aten._log_softmax,
+    }
+)
 """Operations along a dimension, which must not be that of the rows."""
 SHAPES = frozenset({aten.view, aten._unsafe_view, aten.reshape})
 """Operations that give rows another shape."""
@@ -38,19 +43,26 @@ def by_pairs(found: Rule, call: Call, args: tuple[Any, ...], kwargs: dict[str, A
         return None  # a survey asks the rules themselves, which may refuse
     if not _fits(call, args, kwargs, carried, size) or _stays_a_message(call, carried, args):
         return None
+    if any(x.messages is not None and not x.messages.is_thin() for x in by_pair):
+        return None
     multiplies = call.op.overloadpacket is aten.mul and call.options.product == "target"
     if len(by_pair) < len(carried) and not multiplies:
         return None  # a dense operand brings everything with it, but for a product, which is zero where a factor is
-    sparse = [x.sparse for x in by_pair if x.sparse is not None]
-    pairs = sparse[0].with_values(sparse[0].values)
-    pairs.code = union(sparse)
+    targets = {id(x): x.sparse.trimmed() for x in by_pair if x.sparse is not None}
+    if len(targets) < len(carried) and any(t.rest is not None for t in targets.values()):
+        return None
+    pairs = _pairs(list(targets.values()), multiplies)
+    if pairs is None:
+        return None
+    rest = next((t.rest for t in targets.values()), None) if len(carried) == 1 else None
+    after = None if rest is None else _rest(found, call, args, kwargs, rest)
     if not len(pairs.code):
-        return mapped(lambda t: _nothing(pairs, t) if _is_row_wise(t, size) else None, call.total)
+        return mapped(lambda t: _nothing(pairs, t, after) if _is_row_wise(t, size) else None, call.total)
     row, group = pairs.row, pairs.group
 
     def compressed(x: Any) -> Any:
         if isinstance(x, Portions):
-            target = x.target[group, row] if x.sparse is None else x.sparse.at(pairs.code)
+            target = targets[id(x)].at(pairs.code) if id(x) in targets else x.target[group, row]
             return Portions(x.total[row], target.unsqueeze(0))
         return x[row] if isinstance(x, Tensor) and _has_rows(x, call, size) else x
 
@@ -61,11 +73,41 @@ def by_pairs(found: Rule, call: Call, args: tuple[Any, ...], kwargs: dict[str, A
     target: Any = found(small, *args, **kwargs)
     if isinstance(target, tuple):
         return tuple(None if part is None else pairs.with_values(part[0]) for part in target)
-    return pairs.with_values(target[0])
+    return pairs.with_values(target[0], after)
 
 
-def _nothing(pairs: SparseRows, total: Tensor) -> SparseRows:
-    return pairs.with_values(total.new_zeros(0, *total.shape[1:]))
+def _pairs(targets: list[SparseRows], multiplies: bool) -> SparseRows | None:
+    """The pairs of the result, without values that mean anything yet; None where everything may be other than zero."""
+    first = targets[0]
+    if len(targets) == 1:
+        return first
+    zero_else = [t for t in targets if t.rest is None]
+    if multiplies and zero_else:  # a product is zero where a factor is
+        out = min(zero_else, key=lambda t: len(t.code)).with_values(first.values)
+    elif len(zero_else) == len(targets):
+        out = first.with_values(first.values)
+        out.code = union(targets)
+    else:
+        return None
+    known = [t.known for t in targets if t.known is not None]
+    out.known = known[0] if known else None
+    for other in known[1:]:
+        if other is not out.known:
+            out.known = out.known & other if out.known is not None else other
+    return out
+
+
+def _rest(found: Rule, call: Call, args: tuple[Any, ...], kwargs: dict[str, Any], rest: Tensor) -> Tensor:
+    """What the operation makes of the pairs that are not stored: the same for all groups, so it is asked once."""
+    args, kwargs = mapped(
+        lambda x: Portions(x.total, rest.unsqueeze(0)) if isinstance(x, Portions) else x, (args, kwargs)
+    )
+    target: Any = found(Call(call.op, call.total, 1, call.options), *args, **kwargs)
+    return target[0]
+
+
+def _nothing(pairs: SparseRows, total: Tensor, rest: Tensor | None) -> SparseRows:
+    return pairs.with_values(total.new_zeros(0, *total.shape[1:]), rest)
 
 
 def _is_row_wise(x: Any, size: int) -> bool:

@@ -10,7 +10,8 @@ from torch import Tensor, nn
 from torch.utils._pytree import tree_flatten, tree_iter, tree_unflatten
 
 from .engine import NeedsDense, Run
-from .groups import number_of, shares, some
+from .focus import Focus, NeedsWhole
+from .groups import Singles, number_of, shares, some
 from .inputs import ModelCall, mapped_tensors, model_call, prepare
 from .memory import Memory, chunks
 from .options import Options
@@ -18,6 +19,7 @@ from .portions import LostPortionsError, carries, target_of, total_of
 from .registry import MissingRuleError
 from .replica import replicate
 from .sources import Of, Source, find_source
+from .sparse_rows import SparseRows
 
 
 @dataclass(frozen=True)
@@ -142,6 +144,62 @@ def _run(model: Any, call: ModelCall, source: Source, share: Any, names: tuple[s
     if unreached:
         raise ValueError(f"probes names {unreached}, which the model did not call in this forward pass")
     return _result(output, run.groups, "the model's output", found)
+
+
+@dataclass(frozen=True)
+class AtRows:
+    """What single nodes contribute to some rows of the output, stored where it can be other than zero."""
+
+    total: Any
+    """The model's output."""
+    target: SparseRows
+    """``[K, rows, …]``."""
+    probe: SparseRows | None = None
+    """The same in a hidden representation."""
+
+
+def decompose_at(
+    model: Any,
+    call: ModelCall,
+    source: Source,
+    groups: Singles,
+    rows: Tensor,
+    probe: str,
+    options: Options,
+    focus: Focus,
+) -> AtRows:
+    """What single nodes contribute to some rows of the output, without the work for the others.
+
+    Raises `NeedsWhole` where the model does something else than pass messages and treat rows one by one.
+    """
+    run = Run(len(groups.nodes), options, focus=focus)
+    seen: list[Any] = []
+
+    def keep(path: str, value: Any) -> None:
+        if path == probe:
+            seen.append(value)
+
+    replica = replicate(model, run, keep if probe else None)
+    if isinstance(replica, nn.Module):
+        focus.attach(replica)
+    replaced = source.start(run, replica, groups)
+    try:
+        with run.active():
+            output = call.run(replica, *replaced)
+    except NeedsDense:
+        raise NeedsWhole from None
+    if not isinstance(output, Tensor) or not output.dim() or (probe and not seen):
+        raise NeedsWhole
+    hidden = _at(seen[-1], rows, len(output)) if probe else None
+    return AtRows(total_of(output), _at(output, rows), hidden)
+
+
+def _at(value: Any, rows: Tensor, size: int | None = None) -> SparseRows:
+    """The sparse target of some rows."""
+    pairs = value.sparse if carries(value) else None
+    if pairs is None or pairs.rest is not None or (size is not None and pairs.size != size):
+        raise NeedsWhole
+    return pairs.wanted(rows)
 
 
 @contextmanager

@@ -10,16 +10,18 @@ import weakref
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, Self
 
 import torch
 from torch import Tensor
 from torch._ops import OpOverload
 from torch.utils._mode_utils import no_dispatch
-from torch.utils._python_dispatch import TorchDispatchMode, _pop_mode, _push_mode
+from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes, _pop_mode, _push_mode
 
 from . import rules as _rules  # noqa: F401  (importing the families registers their rules)
 from .by_pairs import by_pairs
+from .focus import Focus
 from .intercept import intercepted
 from .options import Options
 from .portions import Alias, LostPortionsError, Messages, Portions, carries, leaves, mapped, total_of, totals, zeros
@@ -49,8 +51,11 @@ class Run(TorchDispatchMode):
     with K = 0 groups that surveys a model at the price of a plain forward pass.
     """
 
-    def __init__(self, groups: int, options: Options, collect: bool = False, sparse: bool = True) -> None:
+    def __init__(
+        self, groups: int, options: Options, collect: bool = False, sparse: bool = True, focus: Focus | None = None
+    ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
+        self.focus = focus
         self.sparse = sparse
         self.groups = groups
         self.options = options
@@ -97,42 +102,47 @@ class Run(TorchDispatchMode):
         kwargs = kwargs or {}
         if self._aside:
             return func(*args, **kwargs)
-        if _draws(func) and operation_rule(func) is None:
+        traits = _TRAITS.get(id(func)) or _learn(func)
+        if traits.draws and operation_rule(func) is None:
             self._refuse_dropout(func, args)
+        if Portions not in types:
+            return self._adopt(traits, func(*args, **kwargs))
         buffers = _portions_in(args)
         if kwargs:
             buffers += _portions_in(kwargs.values())
         if not any(x.alias.touched for x in buffers):
-            return self._plain(func, args, kwargs, buffers)
-        if func.overloadpacket in FACTORIES or carries_nothing(func):
-            return self._adopt(func, func(*totals(args), **totals(kwargs)))
+            return self._plain(func, traits, args, kwargs)
+        if traits.carries_nothing:
+            return self._adopt(traits, func(*totals(args), **totals(kwargs)))
         if isinstance(kwargs.get("out"), Tensor):
             return self._into_out(func, args, kwargs)
-        if _writes_first(func):
+        if traits.writes_first:
             return self._in_place(func, args, kwargs)
         return self._out_of_place(func, args, kwargs)
 
-    def _plain(self, func: OpOverload, args: Any, kwargs: Any, buffers: list[Portions]) -> Any:
+    def _plain(self, func: OpOverload, traits: "Traits", args: Any, kwargs: Any) -> Any:
         """No portion takes part; views of buffers stay buffers, in-place forms return the buffer itself."""
-        out = func(*totals(args), **totals(kwargs)) if buffers else func(*args, **kwargs)
-        if buffers and func._schema.is_mutable:
+        out = func(*totals(args), **totals(kwargs))
+        if traits.mutable:
             if torch.Tag.inplace_view in func.tags:
                 args[0].target = zeros(out, self.groups)
                 with no_dispatch():
                     func(*args, **kwargs)
             return args[0] if isinstance(out, Tensor) else out
-        if buffers and _is_view(func):
+        if traits.is_view:
             return self._view(func, out, args, kwargs)
-        return self._adopt(func, out)
+        return self._adopt(traits, out)
 
-    def _adopt(self, func: OpOverload, out: Any) -> Any:
+    def _adopt(self, traits: "Traits", out: Any) -> Any:
         """Freshly made memory becomes a buffer: the model may write portions into it later.
 
         Not only ``zeros`` and the like make buffers. An LSTM adds portions in place to what it computed from its
         initial state, which carries none.
         """
-        if _is_view(func) or func._schema.is_mutable:
+        if not traits.makes_memory:
             return out
+        if type(out) is Tensor:
+            return Portions(out, None, self.groups) if _is_buffer(out) else out
         return mapped(lambda x: Portions(x, None, self.groups) if _is_buffer(x) else x, out)
 
     def _view(self, func: OpOverload, out: Any, args: Any, kwargs: Any) -> Any:
@@ -253,13 +263,25 @@ class Run(TorchDispatchMode):
         return self._call_python(found, module, forward, args, kwargs)
 
     def _call_python(self, found: Rule, op: Any, original: Any, args: Any, kwargs: Any) -> Any:
-        if self._aside or not any(carries(x) for x in leaves((args, kwargs))):
+        values = list(leaves((args, kwargs)))
+        if self._aside or not any(isinstance(x, Portions) for x in values):
+            return self._call_plain(original, args, kwargs)
+        if not any(carries(x) for x in values):
             return original(*args, **kwargs)
         named = type(op) if isinstance(op, torch.nn.Module) else op
         self._note(f"{named.__module__}.{named.__qualname__}", args, kwargs, found)
         with self.aside():
             total = original(*totals(args), **totals(kwargs))
         return _wrap(total, self._apply(found, op, total, args, kwargs), None)
+
+    def _call_plain(self, original: Any, args: Any, kwargs: Any) -> Any:
+        """A function that meets no portions, without a look at its operations; what it makes are buffers."""
+        with _disable_current_modes():
+            out = original(*args, **kwargs)
+        if self._aside:
+            return out
+        own = {id(x) for x in leaves((args, kwargs))}
+        return mapped(lambda x: Portions(x, None, self.groups) if _is_buffer(x) and id(x) not in own else x, out)
 
     def _note(self, op: Any, args: Any, kwargs: Any, found: Rule | None) -> None:
         if self.collect:
@@ -336,21 +358,42 @@ def _is_buffer(x: Any) -> bool:
     return _is_float(x) and not isinstance(x, Portions) and x.layout == torch.strided
 
 
-@functools.cache
-def _draws(func: OpOverload) -> bool:
-    return torch.Tag.nondeterministic_seeded in func.tags
+@dataclass(frozen=True, slots=True)
+class Traits:
+    """What the engine asks at every operation, found once."""
 
-
-@functools.cache
-def _is_view(func: OpOverload) -> bool:
-    return any(r.alias_info is not None for r in func._schema.returns) and not func._schema.is_mutable
-
-
-@functools.cache
-def _writes_first(func: OpOverload) -> bool:
+    draws: bool
+    """Whether it draws random numbers."""
+    is_view: bool
+    mutable: bool
+    writes_first: bool
     """In-place forms write into their first argument; a few operations only note something in another one."""
-    first = func._schema.arguments[0].alias_info if func._schema.arguments else None
-    return first is not None and first.is_write
+    carries_nothing: bool
+    makes_memory: bool
+
+
+_TRAITS: dict[int, Traits] = {}
+"""By the identity of an operation, which lives as long as the process; its own hash is computed in Python."""
+
+
+def _learn(func: OpOverload) -> Traits:
+    schema = func._schema
+    first = schema.arguments[0].alias_info if schema.arguments else None
+    is_view = any(r.alias_info is not None for r in schema.returns) and not schema.is_mutable
+    found = Traits(
+        draws=torch.Tag.nondeterministic_seeded in func.tags,
+        is_view=is_view,
+        mutable=schema.is_mutable,
+        writes_first=first is not None and first.is_write,
+        carries_nothing=func.overloadpacket in FACTORIES or carries_nothing(func),
+        makes_memory=not is_view and not schema.is_mutable,
+    )
+    _TRAITS[id(func)] = found
+    return found
+
+
+def _is_view(func: OpOverload) -> bool:
+    return (_TRAITS.get(id(func)) or _learn(func)).is_view
 
 
 @functools.cache

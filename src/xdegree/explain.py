@@ -1,30 +1,49 @@
 """Explain predictions: what each node, edge or feature contributes."""
 
-from collections.abc import Callable, Mapping
+import weakref
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch_geometric.data import Batch
 
-from .computation_graph import Trace, Workplace, fields_of_rows, graphs_are_apart, trace, workplace
-from .decompose import whole_survey
+from .computation_graph import (
+    Trace,
+    Workplace,
+    fields_of_rows,
+    graphs_are_apart,
+    last_outline,
+    near,
+    near_fields,
+    trace,
+    workplace,
+)
+from .decompose import decompose_at, whole_survey
 from .edges import find_edge_index, find_edges
-from .explanation import Explanation, HeteroExplanation
+from .explanation import Explanation, Explanations, HeteroExplanation
+from .focus import Focus, NeedsWhole, TooMuch
 from .inputs import ModelCall, model_call, prepare
-from .memory import Memory
+from .memory import Memory, budget
+from .nearby import Nearby, is_large
+from .neighbours import Sampling
 from .options import Options
-from .outputs import Level, Table, as_table, check_rows, check_target, find_batch
+from .outputs import Level, Table, as_table, check_rows, check_rows_among, find_batch
+from .question import Answer, Question
+from .registry import MissingRuleError
 from .scores import (
     Edges,
     ObjectScores,
+    PairScores,
     Reader,
     Reading,
     check_choices,
     score_edges,
     score_entries,
     score_objects,
+    score_pairs,
     score_typed_edges,
     score_typed_entries,
 )
@@ -45,20 +64,24 @@ def explain(
     layer: str | None = None,
     options: Options | None = None,
     memory: Memory = None,
+    neighbours: int | None = None,
+    seed: int = 0,
     model_kwargs: Mapping[str, Any] | None = None,
     **kwargs: Any,
 ) -> Any:
     """Say what each node (or edge, or feature) contributes to a prediction.
 
     For the prediction of a node or a link only its computation graph is worked on; outside of it scores are
-    exactly 0. For the prediction of a graph all its nodes are scored.
+    exactly 0. For the prediction of a graph all its nodes are scored. Of a large graph (2¹⁶ nodes and edges) nothing
+    else is even looked at if the model passes messages and no more; its edges are indexed in the first call, which the
+    next ones profit from as long as they are given the same tensor.
 
     Args:
         model: a PyG model or any callable that computes with PyTorch.
         *args: the model's arguments, node features first, or a PyG ``Data``, ``HeteroData`` or ``Batch`` instead.
-        index: the node, link or graph that is explained, by its row in the output. A list, or ``"all"``, gives a list
-            of explanations, one each, from shared work. A ``Batch`` without index gives one explanation per graph,
-            in the numbering of that graph.
+        index: the node, link or graph that is explained, by its row in the output. A list, or ``"all"``, gives a
+            sequence of explanations, one each, from shared work. A ``Batch`` without index gives one explanation per
+            graph, in the numbering of that graph.
         target: the class (or the output of a regression) that is explained; the largest output by default.
         of: what is scored: every ``"node"``; every ``"edge"``, by the messages that travel along it in all layers;
             every single ``"feature"`` of every node; every ``"edge_feature"`` in ``edge_attr`` or ``edge_weight``.
@@ -74,27 +97,97 @@ def explain(
         layer: where ``"strength"`` is read, as a probe of `decompose`; found automatically by default.
         options: choices among rules; the paper's by default.
         memory: budget for the portions, as in `decompose`.
+        neighbours: for hubs: of more neighbours than that a node hears only some, drawn evenly. The scores are those of
+            the sampled graph; ``sampling_error`` says by how much its output differs from the model's own.
+        seed: of the neighbours that are drawn.
         model_kwargs: keyword arguments of the model whose names are taken by this function.
         **kwargs: all other keyword arguments of the model.
 
     Returns:
-        An `Explanation`, a `HeteroExplanation` for several types of nodes, or a list of them.
+        An `Explanation`, a `HeteroExplanation` for several types of nodes, or a sequence of them; of nodes it is an
+        `Explanations`, which is stored as a sparse matrix.
     """
     check_choices(reading, edges, memory)
     call = replace(model_call(model, args, {**kwargs, **(model_kwargs or {})}), part=output)
     prepare(model, call)
+    question = Question(target, reading, edges, of, start, layer, Options.of(options), memory)
+    sampling = None if neighbours is None else Sampling(neighbours, seed)
+    nearby = _nearby(model, call, index, level, question, sampling)
+    if nearby is not None:
+        return nearby
+    if sampling is not None:
+        raise ValueError(
+            "neighbours are sampled for single nodes of a graph, by a model that passes messages along edge_index and"
+            " looks at nothing else; this is another question or another model"
+        )
     source = find_source(model, call, of, start)
+    quick = _quickly(model, call, index, level, question, source)
+    if quick is not None:
+        return quick
     seen = trace(model, call)
     table = as_table(seen.output, call, level)
     batched = bool(args) and isinstance(args[0], Batch) and table.level == "graph"
     rows, single = check_rows("all" if batched and index is None else index, table)
-    classes = [check_target(target, table.values[row]) for row in rows]
-    job = Job(model, call, seen, table, rows, classes, reading, edges, of, start, layer, Options.of(options), memory)
+    job = Job(model, call, seen, table, rows, question)
     with whole_survey(model, call, source):
         found = job.explanations()
     if batched and index is None:
         return [_local(e, args[0]) for e in found]
     return found[0] if single else found
+
+
+def _nearby(
+    model: Any, call: ModelCall, index: Any, level: Level | None, question: Question, sampling: Sampling | None
+) -> Any:
+    """Nodes of a large graph from their neighbourhoods alone; None if that is not all that the model looks at."""
+    if index is None or not (sampling is not None or is_large(call)):
+        return None
+    found = Nearby.of(model, call, level, question, sampling)
+    if found is None:
+        return None
+    rows, single = check_rows_among(index, len(call.x), "node")
+    answer = found.answer(rows)
+    if answer is None:
+        return None
+    explanations = answer.explanations(call, question)
+    return explanations[0] if single else explanations
+
+
+def _quickly(model: Any, call: ModelCall, index: Any, level: Level | None, q: Question, source: Source) -> Any:
+    """One node from a single pass, by what is known of the model from an earlier call; None if that does not fit.
+
+    The pass itself tells whether the model still is what it was: a focus that leaves too much out is always noticed.
+    """
+    seen, x = last_outline(model), call.x
+    plain = q.is_plain and q.reading != "strength" and level in (None, "node")
+    plain = plain and call.get("batch", "edge_label_index") is None
+    if seen is None or not plain or type(index) is not int or model in _WHOLE or not isinstance(x, Tensor):
+        return None
+    if x.dim() < 2 or not 0 <= index < len(x):
+        return None
+    rows = torch.tensor([index], device=x.device)
+    place = near(call, seen, rows, "node")
+    if place is None:
+        return None
+    groups, focus = place.groups, Focus(place.distance, place.rounds, budget(q.memory, x.device))
+    try:
+        d = decompose_at(model, call, source, groups, rows, "", q.options, focus)
+    except (NeedsWhole, TooMuch, MissingRuleError):
+        return None
+    table = as_table(d.total, call, level)
+    if table.level != "node" or focus.left:
+        return None
+    predictions = table.values[rows]
+    classes = q.classes(predictions)
+    pairs = q.reader(rows, classes, seen, "node").read(d, place.work, groups.nodes)
+    return Answer([index], predictions, classes, pairs, [place.work.field]).explanations(call, q)[0]
+
+
+FEW = 1 / 4
+"""The share of the rows up to which it pays to work on what matters for them only."""
+
+_WHOLE: weakref.WeakSet[nn.Module] = weakref.WeakSet()
+"""Models that were found to do more than pass messages. They are only spared the attempt; the answer is the same."""
 
 
 @dataclass(frozen=True)
@@ -106,57 +199,78 @@ class Job:
     seen: Trace
     table: Table
     rows: list[int]
-    classes: list[int]
-    reading: Reading
-    edges: Edges | None
-    of: Of
-    start: str | None
-    layer: str | None
-    options: Options
-    memory: Memory
+    question: Question
 
-    def explanations(self) -> list[Any]:
+    @cached_property
+    def classes(self) -> list[int]:
+        """The class of each row that is explained."""
+        return self.question.classes(self.table.values[self.rows])
+
+    def explanations(self) -> Sequence[Any]:
         """One explanation for each row."""
-        work = workplace(self.model, self.call, self.seen, torch.tensor(self.rows), self.table.level)
-        reader = Reader(
-            self.reading,
-            work.rows,
-            torch.tensor(self.classes),
-            self.layer or self.seen.output_layer,
-            self.options,
-            level=self.table.level,
-        )
-        if self.of == "node":
-            return self._of_nodes(work, reader)
-        return self._of_entries(work, reader)
+        if self.question.of == "node" and not isinstance(self.call.x, Mapping):
+            return self._of_nodes()
+        work = self._workplace()
+        reader = self.question.reader(work.rows, self.classes, self.seen, self.table.level)
+        return self._of_typed_nodes(work, reader) if self.question.of == "node" else self._of_entries(work, reader)
 
-    def _of_nodes(self, work: Workplace, reader: Reader) -> list[Any]:
-        edge_index = find_edges(self.call)
-        apart = self._graphs_apart()
+    def _workplace(self) -> Workplace:
+        rows = torch.tensor(self.rows, device=self.table.values.device)
+        return workplace(self.model, self.call, self.seen, rows, self.table.level)
+
+    def _of_nodes(self) -> Explanations:
+        found = self._near() if self._is_for_few() else None
+        if found is not None:
+            return self._answer(*found)
+        work = self._workplace()
+        reader = self.question.reader(work.rows, self.classes, self.seen, self.table.level)
+        apart, edge_index = self._graphs_apart(), find_edges(self.call)
         if apart is not None:
             scores = self._graph_by_graph(apart, reader)
         else:
-            scores = score_objects(self.model, work, reader, self.memory, self.edges, edge_index, self.start)
-        fields = self._fields(work)
-        if isinstance(self.call.x, Mapping):
-            return [
-                HeteroExplanation(
-                    **self._common(number),
-                    node_scores={kind: s[number] for kind, s in scores.nodes.items()},
-                    edge_index=edge_index,
-                    edge_scores=None if scores.edges is None else {k: s[number] for k, s in scores.edges.items()},
-                )
-                for number in range(len(self.rows))
-            ]
+            q = self.question
+            scores = score_objects(self.model, work, reader, q.memory, q.edges, edge_index, q.start)
+        return self._answer(PairScores.of_dense(scores.nodes, scores.classes), self._fields(work), scores.edges)
+
+    def _answer(self, pairs: PairScores, fields: Sequence[Tensor], edge_scores: Tensor | None = None) -> Explanations:
+        predictions = self.table.values[self.rows]
+        answer = Answer(self.rows, predictions, self.classes, pairs, fields, edge_scores)
+        return answer.explanations(self.call, self.question)
+
+    def _is_for_few(self) -> bool:
+        """Whether few enough rows are asked for, in the simplest way, to work on what matters for them only."""
+        plain = self.question.is_plain and self.table.level != "graph"
+        known = isinstance(self.model, nn.Module) and self.model in _WHOLE
+        return plain and not known and len(self.rows) <= max(1, FEW * len(self.table.values))
+
+    def _near(self) -> tuple[PairScores, Sequence[Tensor]] | None:
+        """Scores and fields from what lies near; None if the model does more than pass messages."""
+        rows = torch.tensor(self.rows, device=self.table.values.device)
+        place = near(self.call, self.seen, rows, self.table.level)
+        if place is None:
+            return None
+        reader = self.question.reader(place.work.rows, self.classes, self.seen, self.table.level)
+        try:
+            pairs = score_pairs(self.model, place, reader, self.question.memory)
+        except NeedsWhole:
+            if isinstance(self.model, nn.Module):
+                _WHOLE.add(self.model)
+            return None
+        except TooMuch:
+            return None
+        return pairs, [place.work.field] if len(self.rows) == 1 else near_fields(
+            self.call, self.seen, self.rows, self.table.level
+        )
+
+    def _of_typed_nodes(self, work: Workplace, reader: Reader) -> list[Any]:
+        q, edge_index = self.question, find_edges(self.call)
+        scores = score_objects(self.model, work, reader, q.memory, q.edges, edge_index, q.start)
         return [
-            Explanation(
+            HeteroExplanation(
                 **self._common(number),
-                num_nodes=len(self.call.x),
-                node_scores=scores.nodes[number],
-                class_scores=None if scores.classes is None else scores.classes[number],
-                nodes=fields[number],
+                node_scores={kind: s[number] for kind, s in scores.nodes.items()},
                 edge_index=edge_index,
-                edge_scores=None if scores.edges is None else scores.edges[number],
+                edge_scores=None if scores.edges is None else {k: s[number] for k, s in scores.edges.items()},
             )
             for number in range(len(self.rows))
         ]
@@ -166,13 +280,13 @@ class Job:
             "prediction": self.table.values[self.rows[number]].clone(),
             "target": self.classes[number],
             "index": self.rows[number],
-            "reading": self.reading,
-            "of": self.of,
-            "edges": self.edges,
-            "options": self.options,
+            "reading": self.question.reading,
+            "of": self.question.of,
+            "edges": self.question.edges,
+            "options": self.question.options,
         }
 
-    def _fields(self, work: Workplace) -> list[Any]:
+    def _fields(self, work: Workplace) -> Sequence[Any]:
         """The nodes that can contribute to each of the rows."""
         if len(self.rows) == 1 or not isinstance(work.field, Tensor):
             return [work.field] * len(self.rows)
@@ -181,8 +295,8 @@ class Job:
     def _graphs_apart(self) -> Tensor | None:
         """The batch vector if several graphs are explained and none has a say in the prediction of another."""
         batch = find_batch(self.call)
-        plain = self.table.level == "graph" and self.edges is None and len(self.rows) > 1 and self.start is None
-        if not plain or batch is None or not isinstance(self.call.x, Tensor):
+        plain = self.table.level == "graph" and self.question.edges is None and self.question.start is None
+        if not plain or len(self.rows) == 1 or batch is None or not isinstance(self.call.x, Tensor):
             return None
         return batch if graphs_are_apart(self.model, self.call, self.seen, batch) else None
 
@@ -194,7 +308,7 @@ class Job:
         groups = torch.zeros(int(nth.max()) + 1, n, dtype=torch.bool, device=batch.device)
         groups[nth, torch.arange(n, device=batch.device)] = True
         source = find_source(self.model, self.call)
-        scores, table = reader.by_row(self.model, self.call, source, groups, self.memory)
+        scores, table = reader.by_row(self.model, self.call, source, groups, self.question.memory)
         own = batch.unsqueeze(0) == rows.unsqueeze(1)  # [rows, N]
         nodes = torch.where(own, scores.t()[:, nth], scores.new_zeros(()))
         if table is None:
@@ -203,22 +317,22 @@ class Job:
 
     def _of_entries(self, work: Workplace, reader: Reader) -> list[Any]:
         """Scores of single features, edge features, or of the messages along single edges."""
-        source = find_source(self.model, work.call, self.of, self.start)
+        source = find_source(self.model, work.call, self.question.of, self.question.start)
         if not isinstance(work.field, Tensor):
             return self._of_typed_entries(work, reader, source)
         found: dict[str, Any]
-        if self.of == "feature":
+        if self.question.of == "feature":
             inner = _here(work, work.field)
-            scores = score_entries(self.model, work.call, reader, source, self.memory, inner)
+            scores = score_entries(self.model, work.call, reader, source, self.question.memory, inner)
             found = {"feature_scores": _spread(scores, work.nodes, len(self.call.x))}
         else:
             among = _edges_inside(find_edge_index(work.call), _here(work, work.field))
             total = find_edges(self.call).shape[1]
-            if self.of == "edge":
-                scores = score_edges(self.model, work.call, reader, source, self.memory, among)
+            if self.question.of == "edge":
+                scores = score_edges(self.model, work.call, reader, source, self.question.memory, among)
                 found = {"edge_scores": _spread(scores, work.edges, total)}
             else:
-                scores = score_entries(self.model, work.call, reader, source, self.memory, among)
+                scores = score_entries(self.model, work.call, reader, source, self.question.memory, among)
                 found = {"edge_feature_scores": _spread(scores, work.edges, total)}
         fields = self._fields(work)
         return [
@@ -234,10 +348,11 @@ class Job:
 
     def _of_typed_entries(self, work: Workplace, reader: Reader, source: Source) -> list[Any]:
         """The same for several types."""
-        score = score_typed_edges if self.of == "edge" else score_typed_entries
-        scores = score(self.model, work.call, reader, source, self.memory)
+        score = score_typed_edges if self.question.of == "edge" else score_typed_entries
+        scores = score(self.model, work.call, reader, source, self.question.memory)
         found: list[dict[str, Any]] = [
-            {f"{self.of}_scores": {kind: s[number] for kind, s in scores.items()}} for number in range(len(self.rows))
+            {f"{self.question.of}_scores": {kind: s[number] for kind, s in scores.items()}}
+            for number in range(len(self.rows))
         ]
         edge_index = find_edges(self.call)
         return [HeteroExplanation(**self._common(n), edge_index=edge_index, **scored) for n, scored in enumerate(found)]

@@ -1,10 +1,11 @@
 """What an explanation is: frozen, with its settings, and able to save and show itself."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import torch
 from torch import Tensor
@@ -51,6 +52,8 @@ class Explanation:
     edges: str | None = None
     """How edges were scored by their end points: the ``"pair"`` as one group, or the ``"mean"`` of their scores."""
     options: Options = field(default_factory=Options)
+    sampling_error: Tensor | None = None
+    """``[C]``: the output with a sampled neighbourhood, which the scores are of, minus the model's own output."""
 
     def __post_init__(self) -> None:
         """What views and files rely on."""
@@ -60,8 +63,8 @@ class Explanation:
         require(self.index >= 0 and n >= 0, "index and num_nodes must not be negative")
         require(self.nodes.dim() == 1 and _between(self.nodes, n), f"nodes must lie between 0 and {n - 1}")
         if self.edge_index is not None:
-            edges = self.edge_index.dim() == 2 and len(self.edge_index) == 2 and _between(self.edge_index, n)
-            require(edges, f"edge_index must be [2, E] with nodes between 0 and {n - 1}")
+            # Whether its nodes are between 0 and n - 1 is asked of files only: it takes a look at all edges.
+            require(self.edge_index.dim() == 2 and len(self.edge_index) == 2, "edge_index must be [2, E]")
         for name, rows in (("node", n), ("class", n), ("feature", n), ("edge", e), ("edge_feature", e)):
             scores = getattr(self, f"{name}_scores")
             fits = scores is None or (scores.dim() > 0 and len(scores) == rows)
@@ -164,12 +167,19 @@ class Explanation:
     @classmethod
     def _from_content(cls, content: dict[str, Any]) -> "Explanation":
         dtype = {"float32": torch.float32, "float64": torch.float64}[content["dtype"]]
-        tensors = {name: _tensor(content[name], torch.long if name in _IDS else dtype) for name in _TENSORS}
+        tensors = {
+            name: _tensor(
+                content.get(name) if name == "sampling_error" else content[name], torch.long if name in _IDS else dtype
+            )
+            for name in _TENSORS
+        }
         for name in ("prediction", "nodes"):
             require(tensors[name] is not None, f"{name} must be a list of numbers")
         for name, kind in _VALUES.items():
             require(isinstance(content[name], kind), f"{name} must be {kind} (got {content[name]!r})")
         values = {name: content[name] for name in _VALUES}
+        edges, n = tensors["edge_index"], values["num_nodes"]
+        require(edges is None or _between(edges, n), f"edge_index must have nodes between 0 and {n - 1}")
         return cls(**tensors, **values, options=Options(**content["options"]))  # type: ignore[arg-type]
 
 
@@ -179,7 +189,7 @@ def _between(ids: Tensor, n: int) -> bool:
 
 _TENSORS = (
     *("prediction", "nodes", "node_scores", "class_scores"),
-    *("edge_index", "edge_scores", "feature_scores", "edge_feature_scores"),
+    *("edge_index", "edge_scores", "feature_scores", "edge_feature_scores", "sampling_error"),
 )
 _VALUES = {"target": int, "index": int, "num_nodes": int, "reading": str, "of": str, "edges": str | None}
 _IDS = ("nodes", "edge_index")
@@ -210,6 +220,105 @@ def _number(value: Any) -> Any:
     if isinstance(value, list):
         return [_number(item) for item in value]
     return float(value) if isinstance(value, str) else value
+
+
+@dataclass(frozen=True, eq=False)
+class Explanations(Sequence[Explanation]):
+    """Explanations of several predictions by the nodes that contribute to them, stored where they are not zero.
+
+    A sequence of `Explanation`, each made when it is asked for, so that nothing of the size rows × nodes ever exists.
+    """
+
+    predictions: Tensor
+    """``[rows, C]``: the model's own outputs."""
+    targets: tuple[int, ...]
+    """The class of each that is explained."""
+    explained: tuple[int, ...]
+    """The nodes, links or graphs that are explained."""
+    num_nodes: int
+    fields: Sequence[Tensor]
+    """The nodes that can contribute to each."""
+    row: Tensor
+    """The number of the explained row, in order, of each score."""
+    node: Tensor
+    """The node, in order for each row, of each score."""
+    scores: Tensor
+    class_scores: Tensor | None = None
+    """The scores for every class, ``[scores, C]``."""
+    edge_index: Tensor | None = None
+    edge_scores: Tensor | None = None
+    """``[rows, E]``: of edges by their end points, if asked for."""
+    sampling_error: Tensor | None = None
+    """``[rows, C]``: the outputs with the sampled neighbourhoods minus those with the full ones."""
+    reading: str = "contribution"
+    edges: str | None = None
+    options: Options = field(default_factory=Options)
+
+    @property
+    def matrix(self) -> Tensor:
+        """The scores as a sparse matrix (CSR), ``[rows, nodes]``: explained × contributing."""
+        size = (len(self), self.num_nodes)
+        return torch.sparse_csr_tensor(self._starts, self.node, self.scores, size, check_invariants=False)
+
+    @cached_property
+    def _starts(self) -> Tensor:
+        counts = torch.bincount(self.row, minlength=len(self))
+        return torch.cat([counts.new_zeros(1), counts.cumsum(0)])
+
+    def __len__(self) -> int:
+        return len(self.explained)
+
+    @overload
+    def __getitem__(self, number: int) -> Explanation: ...
+
+    @overload
+    def __getitem__(self, number: slice) -> list[Explanation]: ...
+
+    def __getitem__(self, number: int | slice) -> Explanation | list[Explanation]:
+        """One explanation, with a score for every node."""
+        if isinstance(number, slice):
+            return [self[i] for i in range(*number.indices(len(self)))]
+        number = range(len(self))[number]
+        own = slice(int(self._starts[number]), int(self._starts[number + 1]))
+        return Explanation(
+            prediction=self.predictions[number].clone(),
+            target=self.targets[number],
+            index=self.explained[number],
+            num_nodes=self.num_nodes,
+            nodes=self.fields[number],
+            node_scores=self._spread(self.scores[own], self.node[own]),
+            class_scores=None if self.class_scores is None else self._spread(self.class_scores[own], self.node[own]),
+            edge_index=self.edge_index,
+            edge_scores=None if self.edge_scores is None else self.edge_scores[number],
+            sampling_error=None if self.sampling_error is None else self.sampling_error[number],
+            reading=self.reading,
+            edges=self.edges,
+            options=self.options,
+        )
+
+    def _spread(self, scores: Tensor, nodes: Tensor) -> Tensor:
+        out = scores.new_zeros(self.num_nodes, *scores.shape[1:])
+        out[nodes] = scores
+        return out
+
+    def __repr__(self) -> str:
+        return (
+            f"Explanations({len(self)} × {self.num_nodes} nodes, {len(self.scores)} scores, reading={self.reading!r})"
+        )
+
+    def to_dataframe(self) -> "pandas.DataFrame":
+        """One row per score: what is explained, its class, the node, the score (needs pandas)."""
+        import pandas
+
+        which = self.row.tolist()
+        return pandas.DataFrame(
+            {
+                "index": [self.explained[i] for i in which],
+                "target": [self.targets[i] for i in which],
+                "node": self.node.tolist(),
+                "score": self.scores.tolist(),
+            }
+        )
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from .focus import Focus
 from .inputs import short
+from .sparse_rows import SparseRows
 
 Groups = Sequence[Iterable[int]] | Tensor
 """Lists of node ids, a mask ``[K, N]`` (bool, or shares in 0..1), or a mask ``[K, N, F]`` of single features."""
@@ -116,3 +118,19 @@ def split(x: Tensor, share: Tensor) -> Tensor:
     """X^γ = diag(m) X for all groups at once, ``[K, *x.shape]``."""
     share = share.reshape(*share.shape, *[1] * (x.dim() + 1 - share.dim()))
     return (x.unsqueeze(1) * share.movedim(0, 1)).movedim(1, 0)
+
+
+class Singles:
+    """Some nodes, each a group of its own: what a mask ``[K, N]`` would say, without the mask."""
+
+    def __init__(self, nodes: Tensor, asked: Tensor) -> None:
+        self.nodes = nodes
+        """In order and without repetition."""
+        self.asked = asked
+        """``[N]``: the nodes that are groups in this pass or another one; what others contribute is not known."""
+
+    def split(self, x: Tensor, focus: Focus) -> SparseRows:
+        """The features of each node as the target of its group."""
+        k = len(self.nodes)
+        code = self.nodes * k + torch.arange(k, device=x.device)
+        return SparseRows(k, len(x), code, x[self.nodes], focus, self.asked)

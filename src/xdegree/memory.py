@@ -44,14 +44,14 @@ def chunks(groups: int, memory: Memory, model: object, call: ModelCall, survey: 
     A generous guess spares small jobs the survey, which costs a forward pass.
     """
     allowed = budget(memory, call.tensors()[0].device)
-    if groups * WORKING_SET * _guess(model, call) <= allowed:
+    if groups * WORKING_SET * plain_size(model, call) <= allowed:
         return [slice(0, groups)]
     size = max(1, min(groups, allowed // max(1, WORKING_SET * survey())))
     return [slice(start, min(start + size, groups)) for start in range(0, groups, size)]
 
 
-def _guess(model: object, call: ModelCall) -> int:
-    """Bytes of the largest portion, as if the widest layer met all nodes and edges at once."""
+def plain_size(model: object, call: ModelCall) -> int:
+    """Bytes of the largest value of a pass, as if the widest layer met all nodes and edges at once."""
     tensors = call.tensors()
     widths = [max(p.shape, default=1) for p in model.parameters()] if isinstance(model, nn.Module) else []
     widths += [size for t in tensors if t.is_floating_point() for size in t.shape[1:]]

@@ -78,8 +78,12 @@ def find_batch(call: ModelCall) -> Tensor | None:
 
 def check_rows(index: Any, table: Table) -> tuple[list[int], bool]:
     """The rows that are explained and whether it is a single one, or a clear error."""
-    rows = len(table.values)
-    what = {"node": "nodes", "edge": "links", "graph": "graphs"}[table.level]
+    return check_rows_among(index, len(table.values), table.level)
+
+
+def check_rows_among(index: Any, rows: int, level: Level) -> tuple[list[int], bool]:
+    """The same where only the number of rows is known."""
+    what = {"node": "nodes", "edge": "links", "graph": "graphs"}[level]
     if isinstance(index, str) and index == "all":
         return list(range(rows)), False
     if index is None:

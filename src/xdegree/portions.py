@@ -85,10 +85,18 @@ class Messages:
             self._sparse = found
         return self._sparse
 
+    def is_thin(self) -> bool:
+        """Whether few enough pairs of group and edge would be written out; with a focus there is no other way."""
+        if not isinstance(self.source, SparseRows):
+            return False
+        if self._sparse is not None or self.source.focus is not None:
+            return True
+        return self.source.reach(self.index) <= DENSE_ABOVE * len(self.index) * self.source.groups
+
     def summed(self, index: Tensor, size: int) -> Tensor | SparseRows:
         """The messages summed by the rows that index names, ``[K, size, …]``: a sparse matrix times the source."""
         if isinstance(self.source, SparseRows):
-            if self.source.reach(self.index) <= DENSE_ABOVE * len(index) * self.source.groups:
+            if self.is_thin():
                 pairs = self.sparse()
                 assert pairs is not None
                 return pairs.summed(index, size)
@@ -276,8 +284,13 @@ def mapped(f: Callable[[Any], Any], value: Any) -> Any:
 
 
 def totals(value: Any) -> Any:
-    """The model's own values of everything inside."""
+    """The model's own values of everything inside; this runs at every operation, so the usual is done first."""
+    if type(value) is tuple:
+        return tuple([x.total if type(x) is Portions else x if type(x) in _PLAIN else totals(x) for x in value])
     return mapped(total_of, value)
+
+
+_PLAIN = frozenset({Tensor, int, float, bool, str, type(None), torch.nn.Parameter, torch.dtype, torch.device})
 
 
 def target_of(x: Any, groups: int) -> Tensor:

@@ -7,8 +7,10 @@ from typing import Any, Literal, get_args
 import torch
 from torch import Tensor
 
-from .computation_graph import Workplace
-from .decompose import Decomposition, decompose_source
+from .computation_graph import Near, Workplace
+from .decompose import AtRows, Decomposition, decompose_at, decompose_source
+from .focus import Focus, NeedsWhole, TooMuch
+from .groups import Singles
 from .inputs import ModelCall
 from .memory import Memory, budget
 from .options import Options
@@ -16,9 +18,54 @@ from .outputs import Level, as_table
 from .portions import Portions
 from .rules.attention import shared_softmax
 from .sources import Source, find_source
+from .sparse_rows import SparseRows
 
 Reading = Literal["contribution", "probability", "strength"]
 Edges = Literal["pair", "mean"]
+
+
+@dataclass(frozen=True)
+class PairScores:
+    """Scores of single nodes for several explained rows, where they can be other than zero."""
+
+    row: Tensor
+    """The number of the explained row of each pair, in order."""
+    node: Tensor
+    """The node of each pair, in order for each row."""
+    scores: Tensor
+    classes: Tensor | None
+    """``[pairs, C]``: for all classes."""
+
+    @classmethod
+    def joined(cls, parts: "list[PairScores]", starts: list[int]) -> "PairScores":
+        """Those of some rows behind those of others, which start at these numbers."""
+        if len(parts) == 1:
+            return parts[0]
+        row = torch.cat([part.row + start for part, start in zip(parts, starts, strict=True)])
+        classes = [part.classes for part in parts if part.classes is not None]
+        return cls(
+            row,
+            torch.cat([part.node for part in parts]),
+            torch.cat([part.scores for part in parts]),
+            torch.cat(classes) if classes else None,
+        )
+
+    @classmethod
+    def of_groups(cls, parts: "list[PairScores]", num_nodes: int) -> "PairScores":
+        """Those of some nodes among those of others, for the same rows."""
+        if len(parts) == 1:
+            return parts[0]
+        found = cls.joined(parts, [0] * len(parts))
+        order = torch.argsort(found.row * num_nodes + found.node)
+        classes = None if found.classes is None else found.classes[order]
+        return cls(found.row[order], found.node[order], found.scores[order], classes)
+
+    @classmethod
+    def of_dense(cls, nodes: Tensor, classes: Tensor | None) -> "PairScores":
+        """Those of a table ``[rows, N]`` that are not zero."""
+        present = nodes != 0 if classes is None else (nodes != 0) | (classes != 0).any(-1)
+        row, node = present.nonzero(as_tuple=True)
+        return cls(row, node, nodes[row, node], None if classes is None else classes[row, node])
 
 
 @dataclass(frozen=True)
@@ -54,6 +101,30 @@ class Reader:
         explained = table[:, torch.arange(len(self.rows)), self.classes]
         return (explained if self.signs is None else explained * self.signs), table
 
+    def of_pairs(self, model: Any, work: Workplace, source: Source, groups: Singles, focus: Focus) -> PairScores:
+        """The scores of single nodes where they can be other than zero."""
+        probe = self._layer() if self.reading == "strength" else ""
+        d = decompose_at(model, work.call, source, groups, self.rows, probe, self.options, focus)
+        return self.read(d, work, groups.nodes)
+
+    def read(self, d: AtRows, work: Workplace, nodes: Tensor) -> PairScores:
+        """The scores from the portions of single nodes."""
+        pairs = d.target if d.probe is None else d.probe
+        if self.reading == "probability":  # of which even those have a share of whom nothing arrives
+            if len(self.rows) > 1:
+                raise NeedsWhole
+            code = torch.arange(pairs.groups, device=pairs.code.device)
+            pairs = SparseRows(pairs.groups, 1, code, pairs.at(code))
+        row, node = pairs.row, nodes[pairs.group]
+        node = node if work.nodes is None else work.nodes[node]
+        if self.reading == "strength":
+            return PairScores(row, node, pairs.values.abs().flatten(1).sum(1), None)
+        total = as_table(d.total, work.call, self.level).values[self.rows][row]
+        table = pairs.values.reshape(len(row), total.shape[1])
+        if self.reading == "probability":
+            table = self._probability(Decomposition(total, table.unsqueeze(0)))[0]
+        return PairScores(row, node, table[torch.arange(len(row)), self.classes[row]], table)
+
     def _layer(self) -> str:
         if not self.layer:
             raise ValueError(
@@ -77,6 +148,31 @@ class Reader:
         if hidden.total.dim() > 1 and d.total.dim() > 1 and len(hidden.total) == len(d.total):
             return size[:, self.rows].flatten(2).sum(2)
         return size.flatten(1).sum(1, keepdim=True).expand(-1, len(self.rows))
+
+
+def score_pairs(model: Any, near: Near, reader: Reader, memory: Memory) -> PairScores:
+    """Scores of all nodes within reach, from a pass that works on what matters for the explained rows only.
+
+    Raises `NeedsWhole` if the model does not allow that, and `TooMuch` if several rows are too many at once; the
+    nodes that contribute to a single row are taken in as many parts as the budget asks for.
+    """
+    work, source = near.work, find_source(model, near.work.call)
+    if work.call.x.dim() < 2:
+        raise NeedsWhole
+    limit = budget(memory, work.call.x.device)
+    every = near.groups
+    parts: list[PairScores] = []
+    waiting = [every.nodes]
+    while waiting:
+        nodes = waiting.pop()
+        focus = Focus(near.distance, near.rounds, limit)
+        try:
+            parts.append(reader.of_pairs(model, work, source, Singles(nodes, every.asked), focus))
+        except TooMuch as error:
+            if len(reader.rows) > 1 or len(nodes) == 1:
+                raise
+            waiting += nodes.split(max(1, int(len(nodes) / (1.2 * error.factor))))
+    return PairScores.of_groups(parts, work.num_nodes)
 
 
 def check_choices(reading: object, edges: object, memory: Memory) -> None:

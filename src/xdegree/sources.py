@@ -10,7 +10,7 @@ from torch_geometric.nn import MessagePassing
 
 from .edges import find_edges, match_edges
 from .engine import Run
-from .groups import split
+from .groups import Singles, split
 from .inputs import ModelCall, mapped_tensors, short
 from .portions import LostPortionsError, Portions, total_of
 from .replica import replicate, run_plain
@@ -79,6 +79,8 @@ class ArgumentSource:
 
     def start(self, run: Run, replica: Any, share: Any) -> list[tuple[Any, Any]]:  # noqa: ARG002
         """The features as portions in their place."""
+        if isinstance(share, Singles) and run.focus is not None:
+            return [(self.rows, Portions(self.rows.detach().clone(), share.split(self.rows.detach(), run.focus)))]
         if isinstance(self.rows, Mapping):
             return [(self.rows, {kind: _portions(x, share[kind]) for kind, x in self.rows.items()})]
         return [(self.rows, _portions(self.rows, share, run.sparse))]

@@ -9,21 +9,42 @@ import math
 import torch
 from torch import Tensor
 
+from .focus import Focus, NeedsWhole
+
 DENSE_ABOVE = 1 / 6
 """The share of pairs above which writing out everything is cheaper: dense kernels do several numbers at a time."""
 
 
 class SparseRows:
-    """A target ``[K, N, …]`` as the values of some (row, group) pairs, sorted by row, then group; all else is zero."""
+    """A target ``[K, N, …]`` as the values of some (row, group) pairs, sorted by row, then group.
 
-    __slots__ = ("code", "groups", "size", "values")
+    All else is zero, or what ``rest`` says. With a focus, rows that do not matter are left out.
+    """
 
-    def __init__(self, groups: int, size: int, code: Tensor, values: Tensor) -> None:
+    __slots__ = ("code", "focus", "groups", "known", "left", "rest", "size", "values")
+
+    def __init__(
+        self,
+        groups: int,
+        size: int,
+        code: Tensor,
+        values: Tensor,
+        focus: Focus | None = None,
+        known: Tensor | None = None,
+        rest: Tensor | None = None,
+    ) -> None:
         self.groups = groups
         self.size = size
         self.code = code
         """``row · K + group`` of each pair, in order and without repetition."""
         self.values = values
+        self.focus = focus
+        self.known = known
+        """Which rows are complete; None for all of them."""
+        self.rest = rest
+        """``[N, …]``: what all pairs that are not stored have; None for zero."""
+        self.left = -1
+        """The rounds that were left when rows were last left out."""
 
     @property
     def shape(self) -> torch.Size:
@@ -40,41 +61,97 @@ class SparseRows:
         """The group of each pair."""
         return self.code % self.groups
 
-    def with_values(self, values: Tensor) -> "SparseRows":
+    def with_values(self, values: Tensor, rest: Tensor | None = None) -> "SparseRows":
         """Other values for the same pairs."""
-        return SparseRows(self.groups, self.size, self.code, values)
+        out = SparseRows(self.groups, self.size, self.code, values, self.focus, self.known, rest)
+        out.left = self.left
+        return out
 
     def dense(self) -> Tensor:
         """Written out, rows first in memory."""
-        out = self.values.new_zeros(self.size * self.groups, *self.values.shape[1:])
-        out[self.code] = self.values
-        return out.reshape(self.size, self.groups, *self.values.shape[1:]).movedim(1, 0)
+        if self.focus is not None:
+            raise NeedsWhole
+        shape = (self.size, self.groups, *self.values.shape[1:])
+        out = self.values.new_zeros(shape)
+        if self.rest is not None:
+            out += self.rest.unsqueeze(1)
+        out.view(self.size * self.groups, *self.values.shape[1:])[self.code] = self.values
+        return out.movedim(1, 0)
 
-    def at(self, code: Tensor) -> Tensor:
-        """The values of other pairs, which must include all of these."""
-        if code is self.code:
-            return self.values
-        out = self.values.new_zeros(len(code), *self.values.shape[1:])
-        out[torch.searchsorted(code, self.code)] = self.values
+    def trimmed(self) -> "SparseRows":
+        """Without the rows that no longer matter."""
+        if self.focus is None or self.left == self.focus.left:
+            return self
+        matter = self.focus.rows(self.size)
+        if matter is None:
+            return self
+        kept = matter[self.row]
+        known = matter if self.known is None else matter & self.known
+        out = SparseRows(self.groups, self.size, self.code[kept], self.values[kept], self.focus, known, self.rest)
+        out.left = self.focus.left
         return out
 
+    def at(self, code: Tensor) -> Tensor:
+        """The values of other pairs, which are in order too."""
+        if code is self.code:
+            return self.values
+        if not len(self.code):
+            found = self.values.new_zeros(len(code), *self.values.shape[1:])
+            return found if self.rest is None else self.rest[torch.div(code, self.groups, rounding_mode="floor")]
+        place = torch.searchsorted(self.code, code).clamp_(max=len(self.code) - 1)
+        missing = (self.code[place] != code).reshape(-1, *[1] * (self.values.dim() - 1))
+        if self.rest is None:
+            return self.values[place].masked_fill_(missing, 0)
+        return torch.where(missing, self.rest[torch.div(code, self.groups, rounding_mode="floor")], self.values[place])
+
     def gathered(self, index: Tensor) -> "SparseRows":
-        """The rows that index names, as messages do: ``[K, E, …]``."""
-        counts = torch.bincount(self.row, minlength=self.size)
-        starts = counts.cumsum(0) - counts
-        lengths = counts[index]
-        edge = torch.repeat_interleave(torch.arange(len(index), device=index.device), lengths)
+        """The rows that index names, as messages do: ``[K, E, …]``; during a round only along edges that matter."""
+        lengths, starts = self._lengths(index)
+        total = int(lengths.sum())
+        if self.focus is not None:
+            self.focus.admit(total, self.values[0:1].numel() * self.values.element_size())
+        edge = torch.repeat_interleave(torch.arange(len(index), device=index.device), lengths, output_size=total)
         first = lengths.cumsum(0) - lengths
-        place = starts[index][edge] + torch.arange(len(edge), device=index.device) - first[edge]
-        return SparseRows(self.groups, len(index), edge * self.groups + self.group[place], self.values[place])
+        place = torch.arange(total, device=index.device) + (starts[index] - first)[edge]
+        code = edge * self.groups + self.group[place]
+        known = None if self.known is None else self.known[index]
+        along = self._along(index)
+        if along is not None:
+            known = along if known is None else known & along
+        rest = None if self.rest is None else self.rest[index]
+        return SparseRows(self.groups, len(index), code, self.values[place], self.focus, known, rest)
+
+    def _along(self, index: Tensor) -> Tensor | None:
+        """Which edges matter, if index names the sources of the edges of a round."""
+        edges = None if self.focus is None else self.focus.edges
+        return edges if edges is not None and len(edges) == len(index) else None
+
+    def _lengths(self, index: Tensor) -> tuple[Tensor, Tensor]:
+        """How many pairs each gathered row has, and where those of each row start."""
+        counts = torch.bincount(self.row, minlength=self.size)
+        lengths, along = counts[index], self._along(index)
+        return (lengths if along is None else lengths * along), counts.cumsum(0) - counts
 
     def reach(self, index: Tensor) -> int:
         """How many pairs `gathered` would give."""
-        return int(torch.bincount(self.row, minlength=self.size)[index].sum())
+        return int(self._lengths(index)[0].sum())
 
     def summed(self, index: Tensor, size: int) -> "SparseRows":
         """The rows summed by the places that index names."""
-        return coalesced(self.groups, size, index[self.row] * self.groups + self.group, self.values)
+        if self.rest is not None:
+            raise NeedsWhole
+        out = coalesced(self.groups, size, index[self.row] * self.groups + self.group, self.values)
+        out.focus = self.focus
+        if self.known is not None:
+            out.known = torch.ones(size, dtype=torch.bool, device=index.device)
+            out.known[index[~self.known]] = False
+        return out
+
+    def wanted(self, rows: Tensor) -> "SparseRows":
+        """The pairs of some rows, which must be complete."""
+        if int(rows.max()) >= self.size or (self.known is not None and not bool(self.known[rows].all())):
+            raise NeedsWhole
+        return self.gathered(rows)
 
 
 def sparse_share(x: Tensor, share: Tensor) -> SparseRows:

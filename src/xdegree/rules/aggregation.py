@@ -68,7 +68,7 @@ def _summed_rows(src: Portions, index: Tensor, size: int) -> Tensor | SparseRows
     """The sum of rows without writing them out, for messages and sparse targets."""
     if src.messages is not None:
         return src.messages.summed(index, size)
-    return None if src.sparse is None else src.sparse.summed(index, size)
+    return None if src.sparse is None or src.sparse.rest is not None else src.sparse.summed(index, size)
 
 
 def _added(call: Call, x: Tensor, summed: Tensor | SparseRows) -> Tensor | SparseRows:

@@ -9,12 +9,13 @@ from torch import Tensor
 
 from ..portions import Portions, carries, total_of
 from ..registry import Call, aten, rule
+from ..sparse_rows import SparseRows
 from .common import share_constant
 from .linear import matrix_product
 
 
 @rule(torch_geometric.utils.softmax, aten._softmax, aten._safe_softmax)
-def softmax(call: Call, src: Portions, *args: Any, **kwargs: Any) -> Tensor | None:
+def softmax(call: Call, src: Portions, *args: Any, **kwargs: Any) -> Tensor | SparseRows | None:
     """softmax(X)·exp|γ| / (exp|γ| + exp|β|), the softmax itself being of the total (eq. softmax).
 
     Written as σ(|γ| − |β|), which cannot overflow. The rule is the paper's to the letter: exp|0| = 1, so that
@@ -23,12 +24,27 @@ def softmax(call: Call, src: Portions, *args: Any, **kwargs: Any) -> Tensor | No
     """
     if call.options.attention == "whole":
         return None
+    if src.is_by_pairs and call.groups and call.total.dim() and _thin(src):
+        return _softmax_by_pairs(call.total, src)
     return shared_softmax(call.total, src)
 
 
 def shared_softmax(total: Tensor, src: Portions) -> Tensor:
     """The target's share of a softmax."""
     return total * torch.sigmoid(src.target.abs().sub_(src.background.abs_()))
+
+
+def _thin(src: Portions) -> bool:
+    return src.messages is None or src.messages.is_thin()
+
+
+def _softmax_by_pairs(total: Tensor, src: Portions) -> SparseRows:
+    """The same where few groups reach a row: the share of all others is that of nothing."""
+    assert src.sparse is not None
+    pairs = src.sparse.trimmed()
+    row = pairs.row
+    share = torch.sigmoid(pairs.values.abs().sub_((src.total[row] - pairs.values).abs_()))
+    return pairs.with_values(total[row] * share, rest=total * torch.sigmoid(-src.total.abs()))
 
 
 @rule(aten._scaled_dot_product_flash_attention_for_cpu, aten._scaled_dot_product_attention_math)

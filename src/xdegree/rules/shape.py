@@ -9,6 +9,7 @@ from torch import Tensor
 
 from ..portions import Messages, Portions, carries, rows, spread, target_of, total_of, unrows
 from ..registry import Call, aten, rule
+from ..sparse_rows import SparseRows
 from .common import Half, lift, shift, targets
 
 
@@ -117,15 +118,18 @@ def reduce_linear(call: Call, x: Portions, dim: Any = None, keepdim: bool = Fals
 def index_select(call: Call, x: Portions, dim: int, index: Tensor) -> Tensor | Messages:
     """Gather rows, as a message does: x_j of every edge."""
     if x.dim() > 1 and dim % x.dim() == 0:
-        return Messages(x.target if x.sparse is None else x.sparse, index)
+        thin = x.sparse is not None and x.sparse.rest is None
+        return Messages(x.sparse if thin and x.sparse is not None else x.target, index)
     return x.target.index_select(shift(dim), index)
 
 
 @rule(aten.index)
-def index(call: Call, x: Portions, indices: list[Tensor | None]) -> Tensor:
+def index(call: Call, x: Portions, indices: list[Tensor | None]) -> Tensor | SparseRows:
     """Advanced indexing by positions or truth values, of both portions alike."""
     first, *rest = indices
     if first is not None and first.dim() == 1 and not rest and x.dim() > 1:
+        if x.sparse is not None and first.dtype == torch.long:
+            return x.sparse.gathered(first % max(1, len(x)))  # positions may be counted from the end
         return unrows(rows(x.target)[first])
     return _behind_groups(x.target, [total_of(i) for i in indices])
 

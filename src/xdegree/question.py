@@ -1,0 +1,94 @@
+"""What the user wants to know of predictions, and the answer in the form that the user gets."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from .computation_graph import Outline
+from .edges import find_edges
+from .explanation import Explanations
+from .inputs import ModelCall
+from .memory import Memory
+from .options import Options
+from .outputs import Level, check_target
+from .scores import Edges, PairScores, Reader, Reading
+from .sources import Of
+
+
+@dataclass(frozen=True)
+class Question:
+    """The arguments of `explain` that are about the answer, not about the model."""
+
+    target: int | None
+    reading: Reading
+    edges: Edges | None
+    of: Of
+    start: str | None
+    layer: str | None
+    options: Options
+    memory: Memory
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether single nodes are scored, and nothing else."""
+        return self.of == "node" and self.edges is None and self.start is None
+
+    def classes(self, predictions: Tensor) -> list[int]:
+        """The class of each prediction that is explained."""
+        return [check_target(self.target, prediction) for prediction in predictions]
+
+    def reader(self, rows: Tensor, classes: list[int], seen: Outline, level: Level) -> Reader:
+        """How portions are read."""
+        place = torch.tensor(classes, device=rows.device)
+        return Reader(self.reading, rows, place, self.layer or seen.output_layer, self.options, level=level)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Scores of nodes for some rows of the output, in the numbering of the whole graph."""
+
+    rows: list[int]
+    predictions: Tensor
+    classes: list[int]
+    pairs: PairScores
+    fields: Sequence[Tensor]
+    edge_scores: Tensor | None = None
+    sampling_error: Tensor | None = None
+
+    def explanations(self, call: ModelCall, question: Question) -> Explanations:
+        """What the user gets."""
+        return Explanations(
+            predictions=self.predictions,
+            targets=tuple(self.classes),
+            explained=tuple(self.rows),
+            num_nodes=len(call.x),
+            fields=self.fields,
+            row=self.pairs.row,
+            node=self.pairs.node,
+            scores=self.pairs.scores,
+            class_scores=self.pairs.classes,
+            edge_index=find_edges(call),
+            edge_scores=self.edge_scores,
+            sampling_error=self.sampling_error,
+            reading=question.reading,
+            edges=question.edges,
+            options=question.options,
+        )
+
+    @classmethod
+    def joined(cls, parts: "list[Answer]") -> "Answer":
+        """The answers for some rows and for others."""
+        if len(parts) == 1:
+            return parts[0]
+        starts = [sum(len(part.rows) for part in parts[:number]) for number in range(len(parts))]
+        errors = [part.sampling_error for part in parts if part.sampling_error is not None]
+        return cls(
+            [row for part in parts for row in part.rows],
+            torch.cat([part.predictions for part in parts]),
+            [c for part in parts for c in part.classes],
+            PairScores.joined([part.pairs for part in parts], starts),
+            [field for part in parts for field in part.fields],
+            sampling_error=torch.cat(errors) if errors else None,
+        )
