@@ -147,6 +147,9 @@ class Run(TorchDispatchMode):
 
     def _view(self, func: OpOverload, out: Any, args: Any, kwargs: Any) -> Any:
         base: Portions = args[0]
+        if self.focus is not None and not base.alias.touched:  # zeros of all groups and rows are better not written out
+            base.alias.loose = True
+            return mapped(lambda x: Portions(x, None, self.groups, base.alias) if _is_float(x) else x, out)
         target = self._rule(func, out, args, kwargs)
         if any(isinstance(part, SparseRows) for part in leaves(target)):
             base.alias.loose = True
