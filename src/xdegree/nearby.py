@@ -26,7 +26,7 @@ AT_ONCE = 64
 
 def is_large(call: ModelCall) -> bool:
     """Whether a forward pass over the whole graph is to be avoided."""
-    edge_index = find_edge_index(call) if isinstance(call.x, Tensor) else None
+    edge_index = find_edge_index(call) if isinstance(call.x, Tensor) and call.x.dim() else None
     return edge_index is not None and len(call.x) + edge_index.shape[1] >= LARGE
 
 
