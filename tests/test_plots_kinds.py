@@ -1,6 +1,8 @@
 """Molecules, sentences, agglomerations and curves: what is drawn, in which colour, with which words."""
 
 import itertools
+import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -284,3 +286,11 @@ def test_an_explanation_knows_its_graph_its_node_and_its_unit():
     assert figure.axes[1].get_ylabel() == "strength (L1 norm in the last hidden layer)"
     with pytest.raises(ValueError, match="do not know their graph"):
         plot_graph(torch.zeros(3))
+
+
+def test_scores_that_are_not_finite_are_refused_and_shown_as_text():
+    bad = replace(TREE, levels=(groups(([0], math.inf)),), contextual=((1.0,),))
+    for plot in (plot_dendrogram, lambda tree: plot_agglomeration(tree, PATH)):
+        with pytest.raises(ValueError, match="not finite have no colour"):
+            plot(bad)
+    assert bad._repr_png_() is None

@@ -315,3 +315,16 @@ def test_what_the_command_cannot_do_it_says(tmp_path, capsys, monkeypatch, optio
     assert main(["report", *options]) == 2
     assert message in capsys.readouterr().err
     assert not list(tmp_path.glob("*.html*"))
+
+
+def test_each_view_has_the_unit_of_its_own_result(opened):
+    e = explain(net(), features(), EDGES, index=5, reading="strength")
+    tree = agglomerate(net(), features(), EDGES, index=5)
+    page = opened(report(e, tree))
+    assert page.inner_text("#unit").startswith("strength")
+    page.click("#on")
+    assert page.inner_text("#unit") == "contribution to the prediction (logits)"
+    alone = {min(leaf.nodes): leaf.score for leaf in tree.leaves}
+    said = {text.split(":")[0].split("<")[0]: text for text in drawn(page)["text"]}
+    for node, score in alone.items():
+        assert f"{score:+.3g}".replace("-", "−") in said[f"node {node}"]

@@ -16,7 +16,7 @@ def picture(result: "Explanation | ExplanationTree") -> bytes | None:
     """A PNG of a result; None, by which notebooks fall back to text, if it cannot be drawn here."""
     try:
         figure = _figure(result)
-    except ImportError:
+    except (ImportError, ValueError):  # a package is missing, or a score is not finite
         return None
     if figure is None:
         return None
@@ -31,5 +31,5 @@ def _figure(result: "Explanation | ExplanationTree") -> "Figure | None":
 
     if not isinstance(result, Explanation):
         return plot_dendrogram(result) if result.levels else None
-    drawn = result.edge_index is not None and 0 < len(result.nodes) <= MOST and result.scores.isfinite().all()
+    drawn = result.edge_index is not None and 0 < len(result.nodes) <= MOST
     return plot_graph(result) if drawn else None

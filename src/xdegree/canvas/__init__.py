@@ -7,7 +7,7 @@ from .base import Canvas, Edge, edge_of
 from .colours import GREY, INK, NOTHING, SIGNED, is_dark, signed_colour, text_on
 from .graph import graph_canvas
 from .molecule import Molecule, molecule_canvas
-from .scores import Scores, edge_scores, explained_node, level_colours, node_scores, signed_text, unit_of
+from .scores import Scores, edge_scores, explained_node, largest, level_colours, node_scores, signed_text, unit_of
 from .sentence import Sentence, sentence_canvas
 
 __all__ = [
@@ -23,6 +23,7 @@ __all__ = [
     "unit_of",
     "explained_node",
     "level_colours",
+    "largest",
     "signed_text",
     "Edge",
     "edge_of",

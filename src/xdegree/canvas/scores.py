@@ -1,6 +1,7 @@
 """What a view reads off a result: scores of nodes and of edges, and the unit they are measured in."""
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 
 import torch
 from torch import Tensor
@@ -80,6 +81,14 @@ def level_colours(canvas: Canvas, level: Level, most: float) -> tuple[dict[int, 
     number = {node: n for n, group in enumerate(level) for node in group.nodes}
     edges = {(u, v): nodes[u] for u, v in canvas.paths if u in nodes and number[u] == number.get(v)}
     return nodes, edges
+
+
+def largest(scores: Iterable[float]) -> float:
+    """The largest magnitude, the end of the scale of colours; 1 where there is nothing but zeros."""
+    values = [abs(score) for score in scores]
+    if not all(map(math.isfinite, values)):
+        raise ValueError("scores that are not finite have no colour: look at the numbers with to_dataframe()")
+    return max(values, default=0.0) or 1.0
 
 
 def signed_text(score: float, most: float = 0.0) -> str:

@@ -24,7 +24,7 @@ from ..canvas import (
 from ..tree import ExplanationTree, Group, Level, Merge
 from .graph import SMALL, draw_edges, node_size, write
 from .molecule import draw_molecule
-from .sentence import draw_sentence
+from .sentence import LETTER, draw_sentence
 from .style import bare, centred, colour_bar, figure_of, new_axes
 
 MOST_LEAVES = 150  # more lines than that fit no page
@@ -95,7 +95,8 @@ def _size(canvas: Canvas, columns: int, rows: int) -> tuple[float, float]:
     """Inches for panels that have the shape of what they show."""
     left, low, right, high = canvas.box
     shape = min(max((high - low) / max(right - left, 1e-9), 0.08), 1.6)
-    width = 9.0 if isinstance(canvas, Sentence) else min(3.6 * columns, 11.0)
+    letters = (right - left) * 0.8 * LETTER * columns
+    width = min(letters, 9.0) if isinstance(canvas, Sentence) else min(3.6 * columns, 11.0)
     return max(width, 4.6), max(width / columns * shape, 0.5) * rows + 0.35 * rows + 0.9
 
 

@@ -10,7 +10,7 @@ from matplotlib.colors import CenteredNorm, ListedColormap
 from matplotlib.figure import Figure
 from torch import Tensor
 
-from ..canvas import GREY, INK, SIGNED
+from ..canvas import GREY, INK, SIGNED, largest
 
 SIGNED_MAP = ListedColormap(SIGNED, "signed")
 
@@ -37,7 +37,7 @@ def bare(ax: Axes, title: str | None, *, adjustable: Literal["box", "datalim"] =
 
 def centred(scores: Iterable[float]) -> CenteredNorm:
     """A scale whose middle is zero and that just holds the scores."""
-    return CenteredNorm(0, max(map(abs, scores), default=0.0) or 1.0)
+    return CenteredNorm(0, largest(scores))
 
 
 def colour_bar(axes: Axes | Sequence[Axes], norm: CenteredNorm, unit: str, *, below: bool = False) -> None:

@@ -30,6 +30,7 @@ class Drawing {
     traces.push(this.edgeTexts(view, layout), this.nodes(view, layout, Boolean(image)));
     Plotly.react(this.div, traces, this.frame(layout, image), this.config());
     find("caption").textContent = view.title;
+    find("unit").textContent = view.unit;
     find("most").textContent = `+${view.most.toPrecision(3)}`;
     find("least").textContent = `−${view.most.toPrecision(3)}`;
   }
@@ -193,7 +194,6 @@ async function start() {
   document.head.append(script);
   const drawing = new Drawing(JSON.parse(content));
   find("level").max = String(drawing.content.views.length - 1);
-  find("unit").textContent = drawing.content.unit;
   find("keys").textContent = keys(drawing.content);
   document.querySelector("#legend i").style.background = `linear-gradient(90deg, ${drawing.content.scale.join(", ")})`;
   drawing.fit();

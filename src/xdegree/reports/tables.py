@@ -6,7 +6,7 @@ from html import escape
 from importlib.metadata import version
 from math import isfinite
 
-from ..canvas import Canvas, node_scores, signed_colour, signed_text, text_on
+from ..canvas import Canvas, largest, node_scores, signed_colour, signed_text, text_on
 from ..explanation import Explanation
 from ..tree import ExplanationTree, Group
 from .views import short_name
@@ -75,7 +75,7 @@ def groups_table(tree: ExplanationTree | None, more: tuple[Group, ...], canvas: 
     groups = (*more, *grown[:MOST_ROWS])
     if not groups:
         return Listed((), "<p class='note'>No groups were asked for.</p>")
-    most = max(abs(group.score) for group in groups)
+    most = largest(group.score for group in groups)
     merges = () if tree is None else tree.merges
     joined = {m.union.nodes: (str(m.level), signed_text(m.interaction, most)) for m in merges}
     rows = []

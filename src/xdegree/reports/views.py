@@ -14,6 +14,7 @@ from ..canvas import (
     Sentence,
     edge_scores,
     is_dark,
+    largest,
     level_colours,
     node_scores,
     sentence_canvas,
@@ -22,7 +23,7 @@ from ..canvas import (
     unit_of,
 )
 from ..explanation import Explanation
-from ..tree import ExplanationTree, Level
+from ..tree import ExplanationTree
 
 NARROW = 24.0  # letters of a line on a phone
 View = dict[str, Any]
@@ -39,7 +40,6 @@ def scene(
     layouts = [canvas, *_narrow(canvas)]
     return {
         "kind": canvas.kind,
-        "unit": unit_of(e),
         "scale": SIGNED[::16],
         "index": None if index is None else number.get(index),
         "truth": [number[node] for node in canvas.places if node in truth],
@@ -48,7 +48,7 @@ def scene(
         "layouts": [_layout(each) for each in layouts],
         "views": [
             {**view, "images": [_image(each, colours) for each in layouts]}
-            for view, colours in (_singles(e, canvas), *_levels(e, tree, canvas))
+            for view, colours in (_singles(e, canvas), *_levels(tree, canvas))
         ],
     }
 
@@ -85,11 +85,12 @@ def _singles(e: Explanation, canvas: Canvas) -> tuple[View, Painting]:
     """Every node by itself, and the edges where those were scored."""
     nodes = node_scores(e)
     edges = {edge: score for edge, score in edge_scores(e).items() if edge in canvas.paths}
-    most = max([*(abs(nodes[node]) for node in canvas.places), *map(abs, edges.values())], default=0.0) or 1.0
+    most = largest([*(nodes[node] for node in canvas.places), *edges.values()])
     shades = {edge: signed_colour(round(SHADES * score / most) / SHADES, 1.0) for edge, score in edges.items()}
     colours = {node: signed_colour(nodes[node], most) for node in canvas.places}
     view = {
         "title": f"Every {canvas.node} by itself",
+        "unit": unit_of(e),
         "most": most,
         "group": list(range(len(canvas.places))),
         "groups": [{**_colour(colours[node]), "text": signed_text(nodes[node], most)} for node in canvas.places],
@@ -99,27 +100,19 @@ def _singles(e: Explanation, canvas: Canvas) -> tuple[View, Painting]:
     return view, (colours, {edge: signed_colour(score, most) for edge, score in edges.items()})
 
 
-def _levels(e: Explanation, tree: ExplanationTree | None, canvas: Canvas) -> list[tuple[View, Painting]]:
+def _levels(tree: ExplanationTree | None, canvas: Canvas) -> list[tuple[View, Painting]]:
     if tree is None or not tree.levels:
         return []
-    most = max((abs(group.score) for level in tree.levels for group in level), default=0.0) or 1.0
-    alone = node_scores(e)
-    return [
-        _level(number, len(tree.levels), level, phi, canvas, most, alone)
-        for number, (level, phi) in enumerate(zip(tree.levels, tree.contextual, strict=True))
-    ]
+    most = largest(group.score for level in tree.levels for group in level)
+    alone = {node: leaf.score for leaf in tree.leaves for node in leaf.nodes}
+    return [_level(number, tree, canvas, most, alone) for number in range(len(tree.levels))]
 
 
 def _level(
-    number: int,
-    count: int,
-    level: Level,
-    phi: tuple[float, ...],
-    canvas: Canvas,
-    most: float,
-    alone: list[float],
+    number: int, tree: ExplanationTree, canvas: Canvas, most: float, alone: Mapping[int, float]
 ) -> tuple[View, Painting]:
     """One level: the number of each node's group, -1 for none, and what the groups contribute."""
+    level, phi = tree.levels[number], tree.contextual[number]
     where = {node: n for n, group in enumerate(level) for node in group.nodes}
     groups = [
         {
@@ -131,11 +124,12 @@ def _level(
     ]
     said = ", ".join(signed_text(group.score, most) for group in level[:4]) + (", …" if len(level) > 4 else "")
     view = {
-        "title": f"Level {number} of {count - 1}: {len(level)} group{'s' * (len(level) != 1)} ({said})",
+        "title": f"Level {number} of {len(tree.levels) - 1}: {len(level)} group{'s' * (len(level) != 1)} ({said})",
+        "unit": unit_of(tree),
         "most": most,
         "group": [where.get(node, -1) for node in canvas.places],
         "groups": groups,
-        "alone": [signed_text(alone[node], most) for node in canvas.places],
+        "alone": [signed_text(alone.get(node, 0.0), most) for node in canvas.places],
     }
     return view, level_colours(canvas, level, most)
 
