@@ -213,3 +213,20 @@ def test_as_a_command(models):
 def test_the_command_is_installed():
     [script] = entry_points(group="console_scripts", name="xdegree")
     assert script.load() is main
+
+
+def test_a_factory_may_import_its_neighbours_when_it_is_called(tmp_path, capsys):
+    (tmp_path / "beside.py").write_text("import torch\nX = torch.eye(3)\n")
+    text = "def factory():\n    from beside import X\n    return (lambda x: x @ x), (X,)\n"
+    (tmp_path / "later.py").write_text(text)
+    assert main(["check", f"{tmp_path / 'later.py'}:factory"]) == 0
+    assert "aten.mm" in capsys.readouterr().out
+
+
+def test_files_of_the_same_name_are_told_apart(tmp_path, capsys):
+    for folder, operation in (("a", "relu"), ("b", "tanh")):
+        (tmp_path / folder).mkdir()
+        text = f"import torch\n\n\ndef factory():\n    return torch.{operation}, (torch.eye(3),)\n"
+        (tmp_path / folder / "net.py").write_text(text)
+        assert main(["check", f"{tmp_path / folder / 'net.py'}:factory"]) == 0
+        assert f"aten.{operation}" in capsys.readouterr().out

@@ -1,8 +1,11 @@
 """Models that users name on the command line: a Python function, and weights that hold no code."""
 
+import hashlib
 import importlib
+import importlib.util
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +20,12 @@ class UsageError(Exception):
 
 def made(name: str) -> tuple[Any, tuple[Any, ...], Mapping[str, Any]]:
     """What the user's function returns, checked."""
-    factory = find_factory(name)
-    try:
-        made = factory()
-    except Exception as error:
-        raise UsageError(f"{name} failed: {type(error).__name__}: {error}") from error
+    with neighbours(name):
+        factory = find_factory(name)
+        try:
+            made = factory()
+        except Exception as error:
+            raise UsageError(f"{name} failed: {type(error).__name__}: {error}") from error
     expected = f"{name} must return (model, args) or (model, args, kwargs)"
     if not isinstance(made, tuple) or len(made) not in (2, 3):
         raise UsageError(f"{expected} (got {_described(made)})")
@@ -57,17 +61,41 @@ def find_factory(name: str) -> Callable[[], Any]:
 
 def _module(name: str) -> Any:
     path = Path(name)
-    if path.suffix == ".py":
-        if not path.is_file():
-            raise UsageError(f"there is no file {name}")
-        folder, name = str(path.resolve().parent), path.stem
-    else:
-        folder = ""  # a command, unlike `python -m`, does not look for modules where it is run
-    sys.path.insert(0, folder)
+    if path.suffix == ".py" and not path.is_file():
+        raise UsageError(f"there is no file {name}")
     try:
-        return importlib.import_module(name)
+        with neighbours(f"{name}:"):
+            return _file(path.resolve()) if path.suffix == ".py" else importlib.import_module(name)
     except Exception as error:
         raise UsageError(f"{name} cannot be imported: {type(error).__name__}: {error}") from error
+
+
+def _file(path: Path) -> Any:
+    """A file as a module of its own name: one of the same stem may have been imported, as a user's `utils.py`."""
+    name = f"{path.stem}_{hashlib.sha256(str(path).encode()).hexdigest()[:8]}"
+    if name in sys.modules:
+        return sys.modules[name]
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise
+    return module
+
+
+@contextmanager
+def neighbours(name: str) -> Iterator[None]:
+    """Let a named function, and its module, import what lies beside it, as a script can."""
+    path = Path(name.rpartition(":")[0])
+    # A command, unlike `python -m`, does not look for modules where it is run.
+    folder = str(path.resolve().parent) if path.suffix == ".py" else str(Path.cwd())
+    sys.path.insert(0, folder)
+    try:
+        yield
     finally:
         sys.path.remove(folder)
 
