@@ -18,6 +18,7 @@ ROOT = Path(__file__).parent.parent
 
 def test_readme_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("matplotlib", reason="the README draws a picture: pip install 'xdegree[plot]'")
+    pytest.importorskip("plotly", reason="the README writes a report: pip install 'xdegree[report]'")
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
     assert len(blocks) >= 5
     monkeypatch.chdir(tmp_path)
