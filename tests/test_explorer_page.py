@@ -310,8 +310,8 @@ def test_nothing_is_loaded_from_elsewhere(page: "Page", address: str) -> None:
     assert not elsewhere
 
 
-def test_two_readers_do_not_see_each_others_choices(browser: "Browser", page: "Page", address: str) -> None:
-    opened(page, address)
+def test_two_readers_do_not_see_each_others_choices(browser: "Browser", shown: "Page", address: str) -> None:
+    page = shown
     other = browser.new_context(viewport={"width": 390, "height": 800})
     second = other.new_page()
     opened(second, address)
@@ -324,7 +324,7 @@ def test_two_readers_do_not_see_each_others_choices(browser: "Browser", page: "P
     assert page.inner_text("#title") == NITRO
     assert "Group A (2)" in page.inner_text("#row-a")
     page.reload()
-    opened(page, address)
+    page.wait_for_selector("#prediction")
     assert page.locator("#row-a").count() == 0
     other.close()
 

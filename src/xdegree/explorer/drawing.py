@@ -117,7 +117,9 @@ def _edge(canvas: Canvas, edge: tuple[int, int], scale: float) -> dict[str, Any]
     if isinstance(canvas, Molecule):
         bond = canvas.mol.GetBondBetweenAtoms(*edge)
         found["order"] = max(1, min(3, int(bond.GetBondTypeAsDouble())))
-    elif isinstance(canvas, Sentence) and len(canvas.paths[edge]) == 1:
+    elif isinstance(canvas, Sentence) and len(canvas.paths[edge]) > 1:
+        found["far"] = True
+    elif isinstance(canvas, Sentence):
         height = [y for _, y in canvas.paths[edge][0]]
         found["arc"] = round((max(height) - min(height)) * scale, 1)
     return found

@@ -51,6 +51,8 @@ STYLES: list[dict[str, Any]] = [
             "edge-distances": "endpoints",
         },
     },
+    # From one line of a sentence to another, behind the words between them.
+    {"selector": "edge.far", "style": {"line-style": "dashed", "line-color": "#d5d5d5"}},
     {"selector": "edge.order2", "style": {"width": 6}},
     {"selector": "edge.order3", "style": {"width": 9}},
     {"selector": "edge.gap2", "style": {"width": 3, "line-color": "#ffffff"}},

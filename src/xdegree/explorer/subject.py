@@ -13,6 +13,8 @@ from ..canvas import Canvas, graph_canvas, molecule_canvas, sentence_canvas
 from ..instance import Instance, instance
 from .problem import MAX_CHOICES, MAX_SHOWN, Problem
 
+LINE = 34.0
+"""The length of a line of a sentence, in letter heights: what a phone can show in letters that can be read."""
 Kind = Literal["graph", "molecule", "sentence"]
 
 
@@ -107,7 +109,7 @@ class Subject:
             return molecule_canvas(graph=self.data, atoms=self.example.atoms)
         words = node_names(self.data)
         if self.example.kind == "sentence" and words is not None:
-            return sentence_canvas(words, edge_index=self.data.edge_index)
+            return sentence_canvas(words, edge_index=self.data.edge_index, width=LINE)
         shown = self.nodes
         if len(shown) > MAX_SHOWN:
             order = sorted(shown, key=lambda node: (node != self.index, -float(strength[node])))

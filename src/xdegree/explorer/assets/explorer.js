@@ -49,7 +49,7 @@
       const inside = owner && owner[edge.u] >= 0 && owner[edge.u] === owner[edge.v];
       const order = inside ? 1 : edge.order;
       const id = `${ends.source}-${edge.v}`;
-      const classes = `order${order}` + (edge.arc ? " arc" : "") + (inside ? " inside" : "");
+      const classes = `order${order}` + (edge.arc ? " arc" : "") + (edge.far ? " far" : "") + (inside ? " inside" : "");
       found.push({ data: { id, ...ends, arc: -2 * edge.arc }, classes });
       /* A white line upon a wide one makes two, a dark one upon that makes three. */
       if (order > 1) found.push({ data: { id: `${id}-gap`, ...ends }, classes: `gap${order}` });
@@ -105,8 +105,9 @@
   }
 
   function drawSecond(drawing, view, target, second, a, b) {
+    if (view !== "compare") return [skip(), skip(), skip(), skip()];
     const fits = drawing && second && second.key === drawing.key && second.target === target;
-    if (view !== "compare" || !fits) return [[], "", "", ""];
+    if (!fits) return [[], "", "", ""];
     return [elements(drawing, second, a, b, null), signed(-second.most), signed(second.most), second.caption];
   }
 
