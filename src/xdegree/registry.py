@@ -46,8 +46,8 @@ def rule(*keys: Any) -> Callable[[R], R]:
     the simple reason that they are met in this order.
 
     The rule is called as ``rule(call, *args, **kwargs)`` with the arguments of the operation, portions among
-    them, and returns the target of the output, ``[K, *output]`` (a tuple for several outputs; None if it carries nothing). The total
-    needs no rule: the model's own operation computes it.
+    them, and returns the target of the output, ``[K, *output]`` (a tuple for several outputs; None if it carries
+    nothing). The total needs no rule: the model's own operation computes it.
     """
     if not keys:
         raise ValueError("rule() needs at least one key: an ATen operation, a Python function or a module type")
