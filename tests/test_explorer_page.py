@@ -156,6 +156,7 @@ def test_clicks_make_groups_and_their_contributions_are_those_of_decompose(
     shown.get_by_label("B", exact=True).first.check(force=True)
     click(shown, 0)
     shown.wait_for_selector("#row-interaction")
+    said(shown, "#row-a", "Group A (2)")
     rest = [n for n in range(14) if n not in (0, 6, 7)]
     wanted = contributions(example, data, [[6, 7], [0], [0, 6, 7], rest], predicted(example, data))
     for name, numbers in zip(("a", "b", "together", "rest"), wanted, strict=True):
@@ -316,7 +317,7 @@ def test_two_readers_do_not_see_each_others_choices(browser: "Browser", shown: "
     second = other.new_page()
     opened(second, address)
     click(page, 6, 7)
-    page.wait_for_selector("#row-a")
+    said(page, "#row-a", "Group A (2)")
     second.fill("#smiles", "CCN")
     second.keyboard.press("Enter")
     drawn(second, 10)

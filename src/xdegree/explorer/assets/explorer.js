@@ -12,6 +12,20 @@
     return (...names) => fired.some((id) => names.some((name) => id.startsWith(name)));
   }
 
+  function library() {
+    const found = [...document.querySelectorAll("#graph, #graph *")].find((element) => element._cyreg);
+    return found ? found._cyreg.cy : null;
+  }
+
+  /* A click adds to the selection instead of starting a new one; dash-cytoscape has no property for that. */
+  function additive() {
+    if (library()) library().selectionType("additive");
+  }
+
+  function selected() {
+    return library() ? library().nodes(":selected").map((node) => node.data()) : null;
+  }
+
   /* One node goes into a group or out of it; a node is never in both groups. */
   function toggled(groups, active, node) {
     const inside = groups[active].includes(node);
@@ -28,9 +42,12 @@
     let after = before.map((group) => [...group]);
     if (fired("clear", "drawing")) {
       after = [[], []];
-    } else if (fired("graph.selected") && drawing) {
-      /* Before taps: of several quick ones only the last is told, but all are in the selection. */
-      after[active] = (boxed || []).filter((d) => d.key === drawing.key).map((d) => d.node);
+    } else if (fired("graph.") && drawing) {
+      /* What is selected now, not what was told: of several quick clicks only the last may be told, and late. */
+      const chosen = selected() || (boxed || []);
+      const other = new Set(fired("graph.selected") ? [] : after[1 - active]);
+      if (tapped) other.delete(tapped.node);
+      after[active] = chosen.filter((d) => d.key === drawing.key && !other.has(d.node)).map((d) => d.node);
       after[1 - active] = after[1 - active].filter((n) => !after[active].includes(n));
     } else if (tapped && drawing && tapped.key === drawing.key) {
       after = toggled(after, active, tapped.node);
@@ -56,12 +73,6 @@
       if (order > 2) found.push({ data: { id: `${id}-core`, ...ends }, classes: "core" });
     }
     return found;
-  }
-
-  /* A click adds to the selection instead of starting a new one; dash-cytoscape has no property for that. */
-  function additive() {
-    const found = [...document.querySelectorAll("#graph, #graph *")].find((element) => element._cyreg);
-    if (found) found._cyreg.cy.selectionType("additive");
   }
 
   /* The elements of a drawing under a layer of colours; groups are marked, and those of the active one selected. */
