@@ -81,7 +81,7 @@ def shown(window: "BrowserContext", address: str) -> "Iterator[Page]":
 
 
 def opened(page: "Page", address: str) -> None:
-    page.set_default_timeout(20_000)  # for busy machines
+    page.set_default_timeout(60_000)  # for busy machines
     page.goto(address)
     page.wait_for_selector("#prediction")
     drawn(page, 14)
@@ -98,7 +98,7 @@ def drawn(page: "Page", count: int) -> None:
 
 def until(page: "Page", condition: str) -> None:
     """Ask again and again: Playwright's own way to wait evaluates text, which the page's policy forbids."""
-    for _ in range(250):
+    for _ in range(600):
         if page.evaluate(condition):
             return
         page.wait_for_timeout(80)
