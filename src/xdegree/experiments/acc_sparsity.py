@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import torch
@@ -143,6 +143,7 @@ def run(bench: Bench) -> Outcome:
 
 def _of_dataset(bench: Bench, name: str) -> tuple[Table, Picture]:
     rows, curves = [], {}
+    trained = lru_cache(partial(bench.trained, name, "GCN"))  # all rows share them, and reading the data takes long
     for row, line in LINES.items():
         seeds = range(bench.seeds if line.every_seed else 1)
         most = QUICK[line.most] if bench.quick else line.most
@@ -150,7 +151,7 @@ def _of_dataset(bench: Bench, name: str) -> tuple[Table, Picture]:
         slug = "".join(c if c.isalnum() else "-" for c in row.lower()).replace("--", "-")
         cells = [
             bench.cell(
-                f"acc-sparsity/{name}-{seed}/{slug}", settings, partial(_cell, bench, name, line, seed, most, row)
+                f"acc-sparsity/{name}-{seed}/{slug}", settings, partial(_cell, bench, line, most, row, trained, seed)
             )
             for seed in seeds
         ]
@@ -183,10 +184,12 @@ def graphs_of(dataset: Dataset) -> list[int]:
     return list(range(len(dataset.graphs)))
 
 
-def _cell(bench: Bench, name: str, line: Line, seed: int, most: int, row: str) -> dict[str, Any]:
-    model, dataset, _ = bench.trained(name, "GCN", seed)
+def _cell(
+    bench: Bench, line: Line, most: int, row: str, trained: Callable[[int], tuple[Any, Dataset, Any]], seed: int
+) -> dict[str, Any]:
+    model, dataset, _ = trained(seed)
     ones, masks, seconds = [], [], 0.0
-    for i in bench.bar(drawn(graphs_of(dataset), most), f"{name}, seed {seed}: {row}", "graph"):
+    for i in bench.bar(drawn(graphs_of(dataset), most), f"{dataset.name}, seed {seed}: {row}", "graph"):
         graph = dataset.graphs[i]
         one = instance(model, graph.x, graph.edge_index)
         kept, spent = timed(partial(line.masks, one))

@@ -5,6 +5,7 @@ from functools import partial
 from statistics import median
 from typing import Any
 
+from torch import nn
 from torch_geometric.data import Data
 
 from ..agglomerate import agglomerate
@@ -20,10 +21,13 @@ MOLECULES = 3
 def run(bench: Bench) -> Outcome:
     """Grow trees of molecules of each size, with each q."""
     sizes, count = (SIZES[:3], 2) if bench.quick else (SIZES, MOLECULES)
+    model, dataset, _ = bench.trained("mutag", "GCN", 0)
     cells = {}
     for size in sizes:
         settings = {"size": size, "molecules": count, "qs": list(QS), "seed": 0}
-        cells[size] = bench.cell(f"qtime/atoms-{size}", settings, partial(_measure, bench, size, count))
+        cells[size] = bench.cell(
+            f"qtime/atoms-{size}", settings, partial(_measure, bench, model, dataset.graphs, size, count)
+        )
     seconds = {size: [median(cell["seconds"][str(q)]) for q in QS] for size, cell in cells.items()}
     levels = {size: [median(cell["levels"][str(q)]) for q in QS] for size, cell in cells.items()}
     head = ("atoms", *(f"q = {q}" for q in QS), "levels, from q = 0.2 to 1")
@@ -49,9 +53,8 @@ def of_size(graphs: Sequence[Data], size: int, count: int) -> list[Data]:
     return sorted(graphs, key=lambda graph: abs((graph.num_nodes or 0) - size))[:count]
 
 
-def _measure(bench: Bench, size: int, count: int) -> dict[str, Any]:
-    model, dataset, _ = bench.trained("mutag", "GCN", 0)
-    graphs = of_size(dataset.graphs, size, count)
+def _measure(bench: Bench, model: nn.Module, molecules: Sequence[Data], size: int, count: int) -> dict[str, Any]:
+    graphs = of_size(molecules, size, count)
     agglomerate(model, graphs[0].x, graphs[0].edge_index)  # the first call looks rules up
     seconds, levels = {}, {}
     for q in bench.bar(QS, f"trees of {size} atoms", "q"):

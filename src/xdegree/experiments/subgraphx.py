@@ -83,7 +83,9 @@ def run(bench: Bench) -> Outcome:
     for name, picker in PICKERS.items():
         settings = {"graphs": ids, "share": SHARE, **(SUBGRAPHX if picker is by_subgraphx else {})}
         place = f"subgraphx/{name.replace(',', '').replace(' ', '-').lower()}"
-        rows.append((name, *_counts(dataset, bench.cell(place, settings, partial(_picks, bench, picker, ids)))))
+        rows.append(
+            (name, *_counts(dataset, bench.cell(place, settings, partial(_picks, bench, model, dataset, picker, ids))))
+        )
     shown = similar(model, dataset, 2 if bench.quick else SHOWN)
     head = (
         "method",
@@ -120,8 +122,7 @@ def size_for(graph: Data) -> int:
     return max(1, round(SHARE * (graph.num_nodes or 0)))
 
 
-def _picks(bench: Bench, picker: Picker, ids: Sequence[int]) -> dict[str, Any]:
-    model, dataset, _ = bench.trained("mutag", "GCN", 0)
+def _picks(bench: Bench, model: nn.Module, dataset: Dataset, picker: Picker, ids: Sequence[int]) -> dict[str, Any]:
     picked, seconds = [], []
     for i in bench.bar(ids, picker.__name__.replace("_", " "), "molecule"):
         graph = dataset.graphs[i]
