@@ -39,8 +39,8 @@ coverage: $(VENV)/.dev  ## write docs/coverage.md and docs/rules.md from the tab
 results: $(VENV)/.dev  ## do the paper's experiments (hours) and write docs/results.md; data in $$XDEGREE_DATA
 	$(BIN)/xdegree reproduce all --seeds 5 --page docs/results.md
 
-bench: $(VENV)/.dev  ## run every script in benchmarks/
-	@set -e; for script in benchmarks/*.py; do echo "== $$script"; $(BIN)/python $$script; done
+bench: $(VENV)/.dev  ## run the benchmarks on a quiet machine and write docs/benchmarks.md (args: ARGS=--quick)
+	@$(BIN)/python docs/write_benchmarks.py $(ARGS)
 
 clean:  ## remove the environment and all caches
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis dist build

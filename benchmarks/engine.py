@@ -1,111 +1,96 @@
-"""The engine's speed on BA-Shapes, in one run: K groups against K + 1 plain forward passes, and explained nodes.
+"""The engine's speed on BA-Shapes, in one run: groups against plain forward passes, and explained nodes against peers.
 
     python benchmarks/engine.py [--quick] [--threads N]
 
-A ratio of 1 means that one pass over K groups takes as long as K + 1 plain passes of the same model. Both are
-measured alternately and compared round by round, so that other load on the machine hits them alike; the median over
-the rounds counts. On a busy machine threads wait for each other and small operations take many times their time: the
-load is printed, and figures that were taken under load should be taken again.
+A ratio of 1 means that one pass over K groups takes as long as K + 1 plain passes of the same model. Jobs that are
+compared take turns. Times are processor time, which other load on the machine disturbs less than wall time.
 """
 
-import argparse
 import copy
-import os
-import platform
 import statistics
-import time
 from collections.abc import Callable
 
 import torch
+from measure import arguments, in_turn, machine, seconds, verdict
 from torch import Tensor, nn
-from torch_geometric import __version__ as pyg_version
 from torch_geometric.data import Data
 from torch_geometric.explain import Explainer, GNNExplainer
+from torch_geometric.nn import GINConv, SAGEConv
+from torch_geometric.nn.conv.gcn_conv import gcn_norm
 
 import xdegree
 from xdegree.datasets import ba_shapes
-from xdegree.models import GAT, GCN
+from xdegree.models import GAT, GCN, _Network
 from xdegree.training import train_node
 
 SEED = 0
 GROUPS = (1, 10, 100, 700)
-GNN_EXPLAINER_EPOCHS = 100
+EPOCHS = 100
+"""Of GNNExplainer, its own default."""
+
+
+def gin(features: int) -> nn.Module:
+    """The paper's network with GIN layers."""
+    return _Network(
+        lambda i, o: GINConv(nn.Sequential(nn.Linear(i, o), nn.ReLU(), nn.Linear(o, o))), features, 4, 20, 3, "node"
+    )
+
+
+def sage(features: int) -> nn.Module:
+    """The paper's network with GraphSAGE layers."""
+    return _Network(SAGEConv, features, 4, 20, 3, "node")
 
 
 def main() -> None:
-    """Print the machine, the settings and both tables."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="fewer rounds and explained nodes")
-    parser.add_argument(
-        "--threads", type=int, default=torch.get_num_threads(), help="that torch may use (default: all)"
-    )
-    given = parser.parse_args()
-    torch.set_num_threads(given.threads)
-    rounds, explained, epochs = (3, 3, 50) if given.quick else (9, 20, 300)
+    """Print the machine, the settings and all tables."""
+    given = arguments(__doc__)
+    rounds, explained, epochs = (3, 3, 50) if given.quick else (7, 12, 300)
     data = ba_shapes(seed=SEED)
-    models: dict[str, nn.Module] = {"GCN": GCN(data.num_features, 4), "GAT": GAT(data.num_features, 4)}
+    width = data.num_features
+    models: dict[str, nn.Module] = {"GCN": GCN(width, 4), "GAT": GAT(width, 4), "GIN": gin(width), "SAGE": sage(width)}
+    for name in ("GCN", "GAT"):
+        train_node(models[name], data, epochs=epochs, seed=SEED, progress=False)
     for model in models.values():
-        train_node(model, data, epochs=epochs, seed=SEED, progress=False)
-    print(describe(data, rounds, epochs))
+        model.eval()
+    print(machine())
+    print(f"data      BA-Shapes, seed {SEED}: {data.num_nodes} nodes, {data.num_edges} directed edges, float32")
+    print(f"models    3 layers of width 20; GCN and GAT trained for {epochs} epochs; median of {rounds} rounds in turn")
     for name, model in models.items():
         print_ratios(name, model, data, rounds)
-    nodes = motif_nodes(data, explained)
-    everything = (data.y > 0).nonzero().flatten().tolist()
-    print(
-        f"\nseconds per explained node: median over {len(nodes)} motif nodes, one call each; and, of xdegree, one call"
-    )
-    print(f"for all {len(everything)} motif nodes, which gives one explanation each")
-    print(f"{'model':6} {'GNNExplainer':>13} {'one call each':>14} {'faster':>8} {'one call':>10} {'faster':>8}")
-    for name, model in models.items():
-        print_explained(name, model, data, nodes, everything)
-    print(f"\n{load()} at the end")
-
-
-def describe(data: Data, rounds: int, epochs: int) -> str:
-    """The machine, the versions and the settings."""
-    versions = f"Python {platform.python_version()}, torch {torch.__version__}, torch_geometric {pyg_version}"
-    cores, threads = os.cpu_count(), torch.get_num_threads()
-    return "\n".join(
-        [
-            f"machine   {platform.machine()}, {cores} cores, torch uses {threads} threads; {load()}",
-            f"versions  {versions}, xdegree {xdegree.__version__}",
-            f"data      BA-Shapes, seed {SEED}: {data.num_nodes} nodes, {data.num_edges} directed edges, float32",
-            f"models    3 layers of width 20, {epochs} epochs of training, seed {SEED}",
-            f"measured  median of {rounds} rounds, engine and plain passes alternately, after one round to warm up",
-        ]
-    )
-
-
-def load() -> str:
-    """How busy the machine is; this benchmark alone makes a load of about the threads that it uses."""
-    return f"load average {os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else "load unknown"
+    print_yardstick(models["GCN"], data, rounds)
+    for name in ("GCN", "GAT"):
+        print_explained(name, models[name], data, explained)
 
 
 def print_ratios(name: str, model: nn.Module, data: Data, rounds: int) -> None:
-    """Time of K groups over K + 1 plain passes."""
+    """Time of K groups over K + 1 plain passes, for single nodes and for random halves of the graph."""
     print(f"\n{name}: K groups at once against K + 1 plain forward passes")
-    print(f"{'K':>5} {'engine (ms)':>12} {'K + 1 plain (ms)':>17} {'ratio':>7}")
+    print(f"{'K':>5} {'plain (ms)':>11} {'single nodes':>13} {'random halves':>14}")
     for k in GROUPS:
-        groups = some_groups(data, k)
-        engine, plain = alternately(
-            lambda groups=groups: decompose(model, data, groups), lambda: forward(model, data), rounds
-        )
-        all_plain = [seconds * (k + 1) for seconds in plain]
-        ratio = statistics.median(a / b for a, b in zip(engine, all_plain, strict=True))
-        print(f"{k:>5} {milliseconds(engine):>12.1f} {milliseconds(all_plain):>17.1f} {ratio:>7.2f}")
+        jobs: dict[str, Callable[[], object]] = {
+            "plain": lambda: forward(model, data),
+            "single": lambda k=k: decompose(model, data, single_nodes(data, k)),
+            "half": lambda k=k: decompose(model, data, random_halves(data, k)),
+        }
+        took = in_turn(jobs, rounds if k < 700 else max(2, rounds // 3), {"plain": 5})
+        plain = took["plain"] * (k + 1)
+        mark = f"   {verdict(max(took['single'], took['half']) / plain, 0.6)}" if k >= 100 else ""
+        print(f"{k:>5} {1e3 * plain:>11.1f} {took['single'] / plain:>13.2f} {took['half'] / plain:>14.2f}{mark}")
 
 
-def milliseconds(seconds: list[float]) -> float:
-    """The median."""
-    return 1e3 * statistics.median(seconds)
-
-
-def some_groups(data: Data, k: int) -> list[list[int]]:
+def single_nodes(data: Data, k: int) -> Tensor:
     """Single nodes, spread over the graph."""
-    return [[node] for node in torch.linspace(0, data.num_nodes - 1, k).long().tolist()]
+    mask = torch.zeros(k, int(data.num_nodes or 0), dtype=torch.bool)
+    mask[torch.arange(k), torch.linspace(0, mask.shape[1] - 1, k).long()] = True
+    return mask
 
 
-def decompose(model: nn.Module, data: Data, groups: list[list[int]]) -> Tensor:
+def random_halves(data: Data, k: int) -> Tensor:
+    """Every node with a chance of one half: nothing for the sparse form to gain."""
+    return torch.rand(k, int(data.num_nodes or 0), generator=torch.Generator().manual_seed(SEED)) < 0.5
+
+
+def decompose(model: nn.Module, data: Data, groups: Tensor) -> Tensor:
     """All groups in one call."""
     target: Tensor = xdegree.decompose(model, data.x, data.edge_index, groups=groups).target
     return target
@@ -118,41 +103,58 @@ def forward(model: nn.Module, data: Data) -> Tensor:
     return out
 
 
-def alternately(
-    first: Callable[[], Tensor], second: Callable[[], Tensor], rounds: int
-) -> tuple[list[float], list[float]]:
-    """Seconds of both in each round; the second, which is short, is run before and after the first."""
-    firsts, seconds = [], []
-    for number in range(rounds + 1):
-        before = seconds_of(second, 5)
-        took = seconds_of(first, 1)
-        after = seconds_of(second, 5)
-        if number:  # the first round warms up
-            firsts.append(took)
-            seconds.append((before + after) / 2)
-    return firsts, seconds
+@torch.no_grad()
+def by_hand(model: nn.Module, data: Data, groups: Tensor) -> Tensor:
+    """The paper's GCN and nothing else: a CSR product over the [N, K · F] block, biases shared in place."""
+    n, k = int(data.num_nodes or 0), len(groups)
+    edges, weight = gcn_norm(data.edge_index, None, n)
+    matrix = torch.sparse_coo_tensor(edges.flip(0), weight, (n, n)).to_sparse_csr()
+    total, target = data.x, data.x.unsqueeze(1) * groups.t().unsqueeze(2)
+
+    def share(bias: Tensor) -> None:
+        nonlocal total
+        size = target.abs()
+        both = (total.unsqueeze(1) - target).abs_().add_(size).clamp_min_(torch.finfo(target.dtype).tiny)
+        target.addcdiv_(size.mul_(bias), both)
+        total = total + bias
+
+    for conv in model.convs:
+        total, target = matrix @ (total @ conv.lin.weight.t()), target @ conv.lin.weight.t()
+        target = (matrix @ target.reshape(n, -1)).reshape(n, k, -1)
+        share(conv.bias)
+        total, target = total.relu(), target.relu_()
+    for number, linear in enumerate((model.lin1, model.lin2)):
+        total, target = total @ linear.weight.t(), target @ linear.weight.t()
+        share(linear.bias)
+        if not number:
+            total, target = total.relu(), target.relu_()
+    return target.movedim(1, 0)
 
 
-def seconds_of(job: Callable[[], object], times: int) -> float:
-    """Seconds that one call takes, as the mean of several."""
-    start = time.perf_counter()
-    for _ in range(times):
-        job()
-    return (time.perf_counter() - start) / times
+def print_yardstick(model: nn.Module, data: Data, rounds: int) -> None:
+    """The general engine against a loop that is written for this one model."""
+    print("\nGCN, random halves: the general engine against a dense loop written by hand for this model")
+    print(f"{'K':>5} {'by hand / (K + 1) plain':>24} {'engine / by hand':>17}")
+    for k in (100, 700):
+        groups = random_halves(data, k)
+        torch.testing.assert_close(by_hand(model, data, groups), decompose(model, data, groups), rtol=1e-3, atol=1e-4)
+        jobs: dict[str, Callable[[], object]] = {
+            "plain": lambda: forward(model, data),
+            "hand": lambda groups=groups: by_hand(model, data, groups),
+            "engine": lambda groups=groups: decompose(model, data, groups),
+        }
+        took = in_turn(jobs, rounds if k < 700 else max(3, rounds // 2), {"plain": 5})
+        ratio = took["engine"] / took["hand"]
+        print(f"{k:>5} {took['hand'] / took['plain'] / (k + 1):>24.2f} {ratio:>17.2f}   {verdict(ratio, 1.3)}")
 
 
-def motif_nodes(data: Data, count: int) -> list[int]:
-    """Nodes of houses, spread over all of them."""
+def print_explained(name: str, model: nn.Module, data: Data, count: int) -> None:
+    """Nodes one call each, and all motif nodes in one call, against peers."""
     motif = (data.y > 0).nonzero().flatten()
-    chosen: list[int] = motif[torch.linspace(0, len(motif) - 1, count).long()].tolist()
-    return chosen
-
-
-def print_explained(name: str, model: nn.Module, data: Data, nodes: list[int], everything: list[int]) -> None:
-    """Both explainers on the same nodes, one node after the other; then all motif nodes in one call."""
+    nodes = motif[torch.linspace(0, len(motif) - 1, count).long()].tolist()
     peer = Explainer(
         copy.deepcopy(model),
-        GNNExplainer(epochs=GNN_EXPLAINER_EPOCHS),
+        GNNExplainer(epochs=EPOCHS),
         explanation_type="model",
         node_mask_type="object",
         edge_mask_type="object",
@@ -160,13 +162,40 @@ def print_explained(name: str, model: nn.Module, data: Data, nodes: list[int], e
     )
     torch.manual_seed(SEED)
     xdegree.explain(model, data.x, data.edge_index, index=nodes[0])  # warms up
-    ours, theirs = [], []
+    found = []
     for node in nodes:
-        ours.append(seconds_of(lambda node=node: xdegree.explain(model, data.x, data.edge_index, index=node), 1))
-        theirs.append(seconds_of(lambda node=node: peer(data.x, data.edge_index, index=node), 1))
-    single, other = statistics.median(ours), statistics.median(theirs)
-    whole = seconds_of(lambda: xdegree.explain(model, data.x, data.edge_index, index=everything), 1) / len(everything)
-    print(f"{name:6} {other:>13.3f} {single:>14.4f} {other / single:>7.0f}x {whole:>10.5f} {other / whole:>7.0f}x")
+        single = seconds(lambda node=node: xdegree.explain(model, data.x, data.edge_index, index=node), 3)
+        other = seconds(lambda node=node: peer(data.x, data.edge_index, index=node))
+        slope = seconds(lambda node=node: saliency(model, data, node), 5)
+        plain = seconds(lambda: forward(model, data), 5)
+        found.append((single, other, slope, plain))
+    single, other, slope, plain = (statistics.median(values) for values in zip(*found, strict=True))
+    chosen = motif.tolist()
+    whole = in_turn({"all": lambda: xdegree.explain(model, data.x, data.edge_index, index=chosen)}, 3)["all"] / len(
+        chosen
+    )
+    field = statistics.mean(len(e.nodes) for e in xdegree.explain(model, data.x, data.edge_index, index=nodes))
+    print(f"\n{name}: milliseconds per explained node, median of {count} motif nodes; all {len(chosen)} in one call")
+    print(f"  GNNExplainer, {EPOCHS} epochs        {1e3 * other:9.2f}")
+    print(f"  saliency, one backward pass     {1e3 * slope:9.2f}")
+    print(f"  one forward pass per group      {1e3 * field * plain:9.2f}   ({field:.0f} nodes in the field on average)")
+    print(f"  xdegree, one node per call      {1e3 * single:9.2f}")
+    print(f"  xdegree, all in one call        {1e3 * whole:9.2f}")
+    against = {"GCN": (0.4, 60.0), "GAT": (2.0, 60.0)}[name]
+    gain = other / single
+    print(f"  one node per call: {gain:.0f} × faster than GNNExplainer ({verdict(gain, against[1], True)})")
+    print(f"  all in one call: {other / whole:.0f} × faster than GNNExplainer ({verdict(other / whole, 400, True)}),")
+    ratio = field * plain / whole
+    print(f"    {ratio:.0f} × faster than one forward pass per group ({verdict(ratio, 150, True)}),")
+    print(f"    {whole / slope:.2f} × one backward pass ({verdict(whole / slope, against[0])})")
+
+
+def saliency(model: nn.Module, data: Data, node: int) -> Tensor:
+    """One gradient."""
+    x = data.x.clone().requires_grad_()
+    out = model(x, data.edge_index)[node]
+    [grad] = torch.autograd.grad(out[out.argmax()], x)
+    return grad
 
 
 if __name__ == "__main__":

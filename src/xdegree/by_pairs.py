@@ -58,11 +58,11 @@ def by_pairs(found: Rule, call: Call, args: tuple[Any, ...], kwargs: dict[str, A
     after = None if rest is None else _rest(found, call, args, kwargs, rest)
     if not len(pairs.code):
         return mapped(lambda t: _nothing(pairs, t, after) if _is_row_wise(t, size) else None, call.total)
-    row, group = pairs.row, pairs.group
+    row = pairs.row
 
     def compressed(x: Any) -> Any:
         if isinstance(x, Portions):
-            target = targets[id(x)].at(pairs.code) if id(x) in targets else x.target[group, row]
+            target = targets[id(x)].at(pairs.code) if id(x) in targets else x.target[pairs.group, row]
             return Portions(x.total[row], target.unsqueeze(0))
         return x[row] if isinstance(x, Tensor) and _has_rows(x, call, size) else x
 
@@ -85,8 +85,8 @@ def _pairs(targets: list[SparseRows], multiplies: bool) -> SparseRows | None:
     if multiplies and zero_else:  # a product is zero where a factor is
         out = min(zero_else, key=lambda t: len(t.code)).with_values(first.values)
     elif len(zero_else) == len(targets):
-        out = first.with_values(first.values)
-        out.code = union(targets)
+        code = union(targets)
+        out = first.with_values(first.values) if code is first.code else first.with_code(code)
     else:
         return None
     known = [t.known for t in targets if t.known is not None]

@@ -282,15 +282,17 @@ class Cutter:
         Nodes beyond the reach of messages get other features, and there are more nodes, before and behind, whose
         features are larger and smaller than all others, so that no mean, maximum or norm over the graph can miss them.
         Where the prediction on the whole graph is not known, these also send messages to the nodes at the rim, whose
-        neighbours should not count any more.
+        neighbours should not count any more, and hear of all nodes, which should not count for anybody else.
         """
         n, edges, stand_in = len(cut.nodes), cut.edges, cut.nodes[:1]
         ends = torch.searchsorted(cut.nodes, self.edge_index[:, edges]) + 1
         if rim and len(edges):
-            new = (cut.distance == cut.hops).nonzero().flatten() + 1
-            source = torch.where(torch.arange(len(new), device=new.device) % 2 == 0, 0, n + 1)
-            pairs = torch.stack([source, new] if self.index.flow == "source_to_target" else [new, source])
-            ends, edges = torch.cat([ends, pairs], 1), torch.cat([edges, edges[:1].expand(len(new))])
+            outermost, every = (cut.distance == cut.hops).nonzero().flatten() + 1, torch.arange(1, n + 1).to(ends)
+            stranger = torch.where(every % 2 == 0, 0, n + 1)
+            sources = torch.cat([stranger[: len(outermost)], every])
+            targets = torch.cat([outermost, stranger])
+            pairs = torch.stack([sources, targets] if self.index.flow == "source_to_target" else [targets, sources])
+            ends, edges = torch.cat([ends, pairs], 1), torch.cat([edges, edges[:1].expand(len(sources))])
         nodes = torch.cat([stand_in, cut.nodes, stand_in])
         own, there = _located(cut.nodes, rows, links, 1)
         call = _assembled(self.call, self.edge_index, nodes, edges, ends, own)

@@ -230,7 +230,10 @@ class Job:
         else:
             q = self.question
             scores = score_objects(self.model, work, reader, q.memory, q.edges, edge_index, q.start)
-        return self._answer(PairScores.of_dense(scores.nodes, scores.classes), self._fields(work), scores.edges)
+        fields = self._fields(work)
+        if self.question.reading == "probability" and len(self.rows) > 1:
+            scores = scores.inside(fields)
+        return self._answer(PairScores.of_dense(scores.nodes, scores.classes), fields, scores.edges)
 
     def _answer(self, pairs: PairScores, fields: Sequence[Tensor], edge_scores: Tensor | None = None) -> Explanations:
         predictions = self.table.values[self.rows]
@@ -241,7 +244,8 @@ class Job:
         """Whether few enough rows are asked for, in the simplest way, to work on what matters for them only."""
         plain = self.question.is_plain and self.table.level != "graph"
         known = isinstance(self.model, nn.Module) and self.model in _WHOLE
-        return plain and not known and len(self.rows) <= max(1, FEW * len(self.table.values))
+        joint = self.question.reading == "probability" and len(self.rows) > 1
+        return plain and not known and not joint and len(self.rows) <= max(1, FEW * len(self.table.values))
 
     def _near(self) -> tuple[PairScores, Sequence[Tensor]] | None:
         """Scores and fields from what lies near; None if the model does more than pass messages."""

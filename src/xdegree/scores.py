@@ -1,6 +1,6 @@
 """From portions to scores: the readings, and the groups whose scores make an explanation."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -12,7 +12,7 @@ from .decompose import AtRows, Decomposition, decompose_at, decompose_source
 from .focus import Focus, NeedsWhole, TooMuch
 from .groups import Singles
 from .inputs import ModelCall
-from .memory import Memory, budget
+from .memory import Memory, budget, plain_size
 from .options import Options
 from .outputs import Level, as_table
 from .portions import Portions
@@ -159,7 +159,8 @@ def score_pairs(model: Any, near: Near, reader: Reader, memory: Memory) -> PairS
     work, source = near.work, find_source(model, near.work.call)
     if work.call.x.dim() < 2:
         raise NeedsWhole
-    limit = budget(memory, work.call.x.device)
+    allowed = budget(memory, work.call.x.device)
+    limit = max(allowed // 4, allowed - plain_size(model, work.call))  # the model's own values need room as well
     every = near.groups
     parts: list[PairScores] = []
     waiting = [every.nodes]
@@ -194,6 +195,14 @@ class ObjectScores:
     """``[rows, E]``, or a dict of them by type; None if they were not asked for."""
     classes: Any = None
     """``[rows, N, C]``: of the nodes, for all classes."""
+
+    def inside(self, fields: Sequence[Tensor]) -> "ObjectScores":
+        """Without the shares of nodes outside of a row's own field, which the probability gives to everybody."""
+        mask = torch.zeros(self.nodes.shape, dtype=torch.bool, device=self.nodes.device)
+        for number, field in enumerate(fields):
+            mask[number, field] = True
+        classes = None if self.classes is None else self.classes * mask.unsqueeze(2)
+        return ObjectScores(self.nodes * mask, self.edges, classes)
 
 
 def score_objects(

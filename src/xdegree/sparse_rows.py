@@ -21,7 +21,7 @@ class SparseRows:
     All else is zero, or what ``rest`` says. With a focus, rows that do not matter are left out.
     """
 
-    __slots__ = ("code", "focus", "groups", "known", "left", "rest", "size", "values")
+    __slots__ = ("_row", "code", "focus", "groups", "known", "left", "rest", "size", "values")
 
     def __init__(
         self,
@@ -45,6 +45,7 @@ class SparseRows:
         """``[N, …]``: what all pairs that are not stored have; None for zero."""
         self.left = -1
         """The rounds that were left when rows were last left out."""
+        self._row: Tensor | None = None
 
     @property
     def shape(self) -> torch.Size:
@@ -54,7 +55,9 @@ class SparseRows:
     @property
     def row(self) -> Tensor:
         """The row of each pair."""
-        return torch.div(self.code, self.groups, rounding_mode="floor")
+        if self._row is None:
+            self._row = torch.div(self.code, self.groups, rounding_mode="floor")
+        return self._row
 
     @property
     def group(self) -> Tensor:
@@ -64,8 +67,12 @@ class SparseRows:
     def with_values(self, values: Tensor, rest: Tensor | None = None) -> "SparseRows":
         """Other values for the same pairs."""
         out = SparseRows(self.groups, self.size, self.code, values, self.focus, self.known, rest)
-        out.left = self.left
+        out.left, out._row = self.left, self._row
         return out
+
+    def with_code(self, code: Tensor) -> "SparseRows":
+        """The same rows with other pairs, whose values are still to be found."""
+        return SparseRows(self.groups, self.size, code, self.values[:0], self.focus, self.known)
 
     def dense(self) -> Tensor:
         """Written out, rows first in memory."""
@@ -119,7 +126,9 @@ class SparseRows:
         if along is not None:
             known = along if known is None else known & along
         rest = None if self.rest is None else self.rest[index]
-        return SparseRows(self.groups, len(index), code, self.values[place], self.focus, known, rest)
+        out = SparseRows(self.groups, len(index), code, self.values[place], self.focus, known, rest)
+        out._row = edge
+        return out
 
     def _along(self, index: Tensor) -> Tensor | None:
         """Which edges matter, if index names the sources of the edges of a round."""

@@ -1,0 +1,126 @@
+"""Time and memory per explained node as graphs grow: power-law graphs, ten directed edges per node, GraphSAGE.
+
+    python benchmarks/growth.py [--quick]
+
+Every size runs in a process of its own, so that its peak of memory is its own. Only the field of an explained node is
+ever looked at, after the edges were indexed in the first call; the graph itself is in memory before the measurement.
+"""
+
+import json
+import resource
+import statistics
+import subprocess
+import sys
+
+import psutil
+import torch
+from measure import arguments, machine, seconds, verdict
+from torch import Tensor, nn
+from torch_geometric.nn import SAGEConv
+
+from xdegree import explain
+
+WIDTH, CLASSES, EXPLAINED = 64, 4, 48
+BUDGET = "1GB"
+HUB = 100_000
+"""Neighbours of the hub."""
+
+
+class Sage(nn.Module):
+    """Two layers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = SAGEConv(WIDTH, WIDTH), SAGEConv(WIDTH, CLASSES)
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        """Logits of all nodes."""
+        out: Tensor = self.second(self.first(x, edge_index).relu(), edge_index)
+        return out
+
+
+def power_law(nodes: int) -> Tensor:
+    """Ten directed edges per node, both ways, with degrees that fall off with exponent 3; nodes in no order."""
+    generator = torch.Generator().manual_seed(0)
+    chance = torch.arange(1, nodes + 1, dtype=torch.float64).pow(-0.5).cumsum(0)
+    drawn = torch.rand(2, 5 * nodes, generator=generator, dtype=torch.float64) * chance[-1]
+    ends = torch.randperm(nodes, generator=generator)[torch.searchsorted(chance, drawn).clamp(max=nodes - 1)]
+    return torch.cat([ends, ends.flip(0)], 1)
+
+
+def around_a_hub() -> Tensor:
+    """A hub whose neighbours have ten neighbours each, among as many others."""
+    generator = torch.Generator().manual_seed(0)
+    near = torch.arange(1, HUB + 1)
+    far = torch.randint(HUB + 1, 2 * HUB + 1, (10 * HUB,), generator=generator)
+    return torch.cat([torch.stack([near, torch.zeros_like(near)]), torch.stack([far, near.repeat(10)])], 1)
+
+
+def measured(nodes: int) -> dict[str, float]:
+    """One size, or the hub for 0."""
+    edge_index = power_law(nodes) if nodes else around_a_hub()
+    count = nodes or 2 * HUB + 1
+    torch.manual_seed(0)
+    x, model = torch.randn(count, WIDTH), Sage().eval()
+    found: dict[str, float] = {"nodes": count, "edges": edge_index.shape[1]}
+    if nodes:
+        rows = torch.randperm(nodes, generator=torch.Generator().manual_seed(1))[:EXPLAINED].tolist()
+        found["index"] = seconds(lambda: explain(model, x, edge_index, index=rows[0], memory=BUDGET))
+    else:
+        rows = [0]
+        found["index"] = seconds(lambda: explain(model, x, edge_index, index=1, memory=BUDGET))
+    before = psutil.Process().memory_info().rss
+    singles = [seconds(lambda row=row: explain(model, x, edge_index, index=row, memory=BUDGET)) for row in rows]
+    found["single"] = statistics.median(singles)
+    if nodes:
+        found["together"] = seconds(lambda: explain(model, x, edge_index, index=rows, memory=BUDGET)) / len(rows)
+        found["field"] = len(explain(model, x, edge_index, index=rows, memory=BUDGET).scores) / len(rows)
+    found["peak"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 - before
+    if not nodes:
+        found["sampled"] = seconds(lambda: explain(model, x, edge_index, index=0, neighbours=1000, memory=BUDGET))
+        e = explain(model, x, edge_index, index=0, neighbours=1000, memory=BUDGET)
+        found["error"] = float(e.sampling_error.abs().max() / e.prediction.abs().max())
+    return found
+
+
+def in_a_process(nodes: int) -> dict[str, float]:
+    """The same without anything that was there before."""
+    made = subprocess.run([sys.executable, __file__, "--of", str(nodes)], capture_output=True, text=True, check=True)
+    answer: dict[str, float] = json.loads(made.stdout.splitlines()[-1])
+    return answer
+
+
+def main() -> None:
+    """Print the table."""
+    if "--of" in sys.argv:
+        torch.set_num_threads(1)
+        print(json.dumps(measured(int(sys.argv[-1]))))
+        return
+    given = arguments(__doc__)
+    print(machine())
+    print(f"model     2-layer GraphSAGE, {WIDTH} wide, random weights; budget {BUDGET}; processor time, 1 thread")
+    print(f"{EXPLAINED} random nodes: one call each (median), and all in one call (mean)\n")
+    titles = ("nodes", "edges", "index (s)", "one call (ms)", "together (ms)", "field", "peak (MB)")
+    print(" ".join(title.rjust(width) for title, width in zip(titles, (9, 9, 10, 14, 14, 6, 10), strict=True)))
+    sizes = [in_a_process(n) for n in ((10**4, 10**5) if given.quick else (10**4, 10**5, 10**6))]
+    for s in sizes:
+        print(
+            f"{s['nodes']:>9.0f} {s['edges']:>9.0f} {s['index']:>10.2f} {1e3 * s['single']:>14.1f}"
+            f" {1e3 * s['together']:>14.2f} {s['field']:>6.0f} {s['peak'] / 1e6:>10.0f}"
+        )
+    for name, what in (("single", "one call each"), ("together", "all in one call")):
+        growth = max(s[name] for s in sizes) / min(s[name] for s in sizes)
+        print(f"slowest / fastest size, {what}: {growth:.2f} ({verdict(growth, 1.5)})")
+    each = [s["together"] / s["field"] for s in sizes]
+    print(f"the same per node of the field, which grows too: {max(each) / min(each):.2f}")
+    peak = max(s["peak"] for s in sizes) / 1e9
+    print(f"peak of memory beyond the graph: {peak:.2f} GB ({verdict(peak, 1)})")
+    hub = in_a_process(0)
+    print(f"\na hub with {HUB:,} neighbours, {hub['edges']:,.0f} edges:")
+    peak = hub["peak"] / 1e9
+    print(f"  all neighbours         {hub['single']:7.2f} s, peak {peak:.2f} GB ({verdict(peak, 1)})")
+    print(f"  1,000 of them, drawn   {hub['sampled']:7.2f} s, reported error {100 * hub['error']:.1f} % of the output")
+
+
+if __name__ == "__main__":
+    main()

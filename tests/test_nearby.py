@@ -1,0 +1,207 @@
+"""Explanations of a few nodes: from what matters for them only, of large graphs without a look at the rest."""
+
+import sys
+
+import pytest
+import torch
+from helpers import CONVS, assert_close, both_ways, features, net, ready
+from torch import Tensor, nn
+from torch_geometric.nn import GCNConv, GraphNorm, SAGEConv
+
+import xdegree.nearby
+from xdegree import Explanations, decompose, explain
+from xdegree.focus import Focus, NeedsWhole, TooMuch
+from xdegree.neighbours import Incoming, Sampling, incoming
+
+# A ladder of forty rungs with a hub that hears of a third of it.
+RUNGS = [(2 * i, 2 * i + 1) for i in range(40)]
+SIDES = [(i, i + 2) for i in range(78)]
+EDGES = both_ways([*RUNGS, *SIDES, *[(80, i) for i in range(0, 80, 3)]])
+X = features(81)
+
+
+def directly(model: nn.Module, index: int, x: Tensor = X, edge_index: Tensor = EDGES) -> Tensor:
+    """Every node as a group, on the whole graph."""
+    d = decompose(model, x, edge_index, groups=[[node] for node in range(len(x))])
+    return d.target[:, index, int(d.total[index].argmax())]
+
+
+@pytest.fixture(params=["whole", "cut"])
+def way(request, monkeypatch) -> str:
+    """Both ways to explain a few nodes: on the user's graph, and on what is cut out of it."""
+    if request.param == "cut":
+        monkeypatch.setattr(xdegree.nearby, "LARGE", 0)
+    return request.param
+
+
+@pytest.mark.parametrize("kind", CONVS)
+def test_a_node_and_the_next_one(kind, way):
+    """The second question is answered by what the first one taught about the model."""
+    model = net(kind)
+    for index in (7, 80, 40):
+        e = explain(model, X, EDGES, index=index)
+        assert_close(e.node_scores, directly(model, index))
+        assert_close(e.prediction, model(X, EDGES)[index])
+        assert set(e.nodes.tolist()) >= set(e.node_scores.nonzero().flatten().tolist())
+
+
+@pytest.mark.parametrize("kind", CONVS)
+@pytest.mark.parametrize("reading", ["contribution", "probability", "strength"])
+def test_several_nodes(kind, reading, way):
+    model, index = net(kind), [3, 50, 3, 80]
+    found = explain(model, X, EDGES, index=index, reading=reading)
+    assert isinstance(found, Explanations)
+    assert [e.index for e in found] == index
+    for e in found:
+        one = explain(model, X, EDGES, index=e.index, reading=reading, edges="mean")  # the way of all nodes
+        assert_close(e.node_scores, one.node_scores)
+        assert torch.equal(e.nodes, one.nodes)
+
+
+def test_the_sparse_matrix(way):
+    found = explain(net(), X, EDGES, index=[3, 50])
+    assert found.matrix.layout == torch.sparse_csr
+    assert torch.equal(found.matrix.to_dense(), torch.stack([e.node_scores for e in found]))
+    frame = found.to_dataframe()
+    assert list(frame.columns) == ["index", "target", "node", "score"]
+    assert frame["score"].sum() == pytest.approx(float(sum(e.node_scores.sum() for e in found)))
+    assert [e.index for e in found[:1]] == [3]
+    assert found[-1].index == 50
+    with pytest.raises(IndexError):
+        found[2]
+
+
+def test_all_nodes_in_parts(monkeypatch):
+    monkeypatch.setattr(xdegree.nearby, "LARGE", 0)
+    monkeypatch.setattr(xdegree.nearby, "AT_ONCE", 7)
+    model = net("sage")
+    found = explain(model, X, EDGES, index="all")
+    d = decompose(model, X, EDGES, groups=[[node] for node in range(81)])
+    assert_close(found.matrix.to_dense(), d.target[:, torch.arange(81), d.total.argmax(1)].t())
+
+
+@pytest.mark.parametrize("kind", ["gcn", "gat"])
+def test_a_tight_budget_takes_more_passes(kind, monkeypatch):
+    passes = []
+    begin = Focus.attach
+    monkeypatch.setattr(Focus, "attach", lambda self, replica: (passes.append(1), begin(self, replica)))
+    model = net(kind)
+    explain(model, X, EDGES, index=80)
+    wide, expected = len(passes), explain(model, X, EDGES, index=80)
+    passes.clear()
+    monkeypatch.setattr(xdegree.nearby, "LARGE", 0)
+    e = explain(model, X, EDGES, index=80, memory="30KB")
+    assert len(passes) > wide
+    assert_close(e.node_scores, expected.node_scores)
+
+
+def test_more_than_one_node_alone_can_take():
+    focus = Focus(torch.zeros(3), 1, limit=100)
+    with pytest.raises(TooMuch, match="times the memory budget"):
+        focus.admit(100, 8)
+
+
+class Edited(nn.Module):
+    """A network whose depth somebody changes between two questions."""
+
+    def __init__(self):
+        super().__init__()
+        self.convs = nn.ModuleList([SAGEConv(4, 4) for _ in range(3)])
+        self.depth, self.mixes, self.back = 1, False, False
+
+    def forward(self, x, edge_index):
+        for conv in self.convs[: self.depth]:
+            x = conv(x, edge_index.flip(0) if self.back else edge_index).relu()
+        return x + x.mean(0) if self.mixes else x
+
+
+def test_a_model_that_changes_between_two_questions(way):
+    model, path = ready(Edited()), torch.tensor([list(range(29)), list(range(1, 30))])
+    x = features(30)
+    changes = [{}, {"depth": 3}, {"depth": 1}, {"back": True}, {"mixes": True}, {"mixes": False, "back": False}]
+    for change in changes:
+        vars(model).update(change)
+        e = explain(model, x, path, index=9)
+        assert_close(e.node_scores, directly(model, 9, x, path))
+
+
+class Mixing(nn.Module):
+    def __init__(self, how):
+        super().__init__()
+        self.conv, self.norm, self.how = GCNConv(4, 3), GraphNorm(3), how
+
+    def forward(self, x, edge_index):
+        h = self.conv(x, edge_index)
+        first = {"first": h[:1], "last": h[-1:], "mean": h.mean(0), "max": h.amax(0), "moved": h.roll(1, 0)}
+        return self.norm(h) if self.how == "norm" else h + first[self.how]
+
+
+@pytest.mark.parametrize("how", ["first", "last", "mean", "max", "moved", "norm"])
+def test_models_that_look_further_are_run_on_everything(how, way):
+    model = ready(Mixing(how))
+    for _ in range(2):
+        assert_close(explain(model, X, EDGES, index=40).node_scores, directly(model, 40))
+
+
+def test_the_user_writes_into_the_edges(monkeypatch):
+    monkeypatch.setattr(xdegree.nearby, "LARGE", 0)
+    monkeypatch.setattr(xdegree.neighbours, "KEPT_FROM", 0)
+    model, edge_index = net("sage"), EDGES.clone()
+    explain(model, X, edge_index, index=7)
+    assert incoming(edge_index, 81, "source_to_target") is incoming(edge_index, 81, "source_to_target")
+    edge_index[:, 5] = torch.tensor([60, 7])
+    e = explain(model, X, edge_index, index=7)
+    assert e.node_scores[60] != 0
+    assert_close(e.node_scores, directly(model, 7, X, edge_index))
+
+
+def test_sampled_neighbours():
+    model = net("sage")
+    full = explain(model, X, EDGES, index=80)
+    e = explain(model, X, EDGES, index=80, neighbours=5, seed=1)
+    assert len(e.nodes) < len(full.nodes)
+    assert_close(e.prediction, full.prediction)
+    assert e.sampling_error.abs().max() > 0
+    again, other = (explain(model, X, EDGES, index=80, neighbours=5, seed=seed) for seed in (1, 2))
+    assert torch.equal(e.node_scores, again.node_scores)
+    assert not torch.equal(e.node_scores, other.node_scores)
+    among = explain(model, X, EDGES, index=[3, 80], neighbours=5, seed=1)[1]
+    assert_close(among.node_scores, e.node_scores)
+    enough = explain(model, X, EDGES, index=80, neighbours=99)
+    assert_close(enough.node_scores, full.node_scores)
+    assert not enough.sampling_error.any()
+    with pytest.raises(ValueError, match="neighbours are sampled"):
+        explain(ready(Mixing("mean")), X, EDGES, index=80, neighbours=5)
+
+
+def test_a_sample_is_even():
+    star = torch.stack([torch.arange(1, 41), torch.zeros(40, dtype=torch.long)])
+    index, counts = Incoming(star, 41, "source_to_target"), torch.zeros(41)
+    for seed in range(400):
+        _, sources = index.into(torch.tensor([0, 3]), Sampling(10, seed))
+        assert len(sources.unique()) == len(sources) == 10
+        counts[sources] += 1
+    assert counts[0] == 0
+    assert counts[1:].min() > 60
+    assert counts[1:].max() < 140
+
+
+@pytest.mark.parametrize("flow", ["source_to_target", "target_to_source"])
+def test_what_lies_within_some_hops(flow):
+    path = torch.tensor([[0, 1, 2, 3], [1, 2, 3, 4]])
+    ball = Incoming(path, 5, flow).ball(torch.tensor([2]), 2)
+    assert ball.nodes.tolist() == ([0, 1, 2] if flow == "source_to_target" else [2, 3, 4])
+    assert ball.distance.tolist() == ([2, 1, 0] if flow == "source_to_target" else [0, 1, 2])
+    assert ball.edges.tolist() == ([0, 1] if flow == "source_to_target" else [2, 3])
+    assert Incoming(path, 5, flow).ball(torch.tensor([2]), 9).nodes.tolist() == ball.nodes.tolist()
+
+
+def test_a_focus_is_never_written_out(monkeypatch):
+    model, seen = net(), []
+    explain(model, X, EDGES, index=7)
+    module = sys.modules["xdegree.explain"]  # the package has a function of that name
+    original = module.decompose_at
+    monkeypatch.setattr(module, "decompose_at", lambda *args: seen.append(original(*args)) or seen[-1])
+    explain(model, X, EDGES, index=7)
+    with pytest.raises(NeedsWhole):
+        seen[0].target.dense()
