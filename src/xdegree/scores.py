@@ -160,7 +160,7 @@ def score_pairs(model: Any, near: Near, reader: Reader, memory: Memory) -> PairS
     if work.call.x.dim() < 2:
         raise NeedsWhole
     allowed = budget(memory, work.call.x.device)
-    limit = max(allowed // 4, allowed - plain_size(model, work.call))  # the model's own values need room as well
+    limit = max(allowed // 8, allowed - 3 * plain_size(model, work.call) // 2)  # the model's own values need room too
     every = near.groups
     parts: list[PairScores] = []
     waiting = [every.nodes]
