@@ -160,17 +160,19 @@ def score_pairs(model: Any, near: Near, reader: Reader, memory: Memory) -> PairS
     if work.call.x.dim() < 2:
         raise NeedsWhole
     allowed = budget(memory, work.call.x.device)
-    limit = max(allowed // 8, allowed - 3 * plain_size(model, work.call) // 2)  # the model's own values need room too
+    limit = max(
+        1, allowed // 8, allowed - 3 * plain_size(model, work.call) // 2
+    )  # the model's own values need room too
     every = near.groups
     parts: list[PairScores] = []
     waiting = [every.nodes]
     while waiting:
         nodes = waiting.pop()
-        focus = Focus(near.distance, near.rounds, limit)
+        focus = Focus(near.distance, near.rounds, limit if len(nodes) > 1 else None)  # less than one cannot be asked
         try:
             parts.append(reader.of_pairs(model, work, source, Singles(nodes, every.asked), focus))
         except TooMuch as error:
-            if len(reader.rows) > 1 or len(nodes) == 1:
+            if len(reader.rows) > 1:
                 raise
             waiting += nodes.split(max(1, int(len(nodes) / (1.2 * error.factor))))
     return PairScores.of_groups(parts, work.num_nodes)
