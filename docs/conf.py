@@ -2,6 +2,7 @@
 
 import re
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 from docutils.nodes import Element
@@ -44,8 +45,10 @@ html_copy_source = False
 pygments_style, pygments_dark_style = "friendly", "github-dark"
 copybutton_exclude = ".linenos, .gp, .go"
 
-WRITTEN = ("results", "benchmarks", "pictures", "explorer")
-"""Pages that a command writes, or may not be there yet: the contents leave out those that are not."""
+WRITTEN = ("results", "benchmarks")
+"""Pages that a command writes: those that are not there yet are left out of the contents, and links to them are plain."""
+if any(not (Path(__file__).parent / f"{page}.md").is_file() for page in WRITTEN):
+    suppress_warnings = ["myst.xref_missing"]
 PUBLIC = [
     "xdegree",
     *(f"xdegree.{name}" for name in ("datasets", "baselines", "canvas", "plots", "reports", "jobs", "experiments")),
@@ -65,7 +68,7 @@ def _public_names() -> dict[str, str]:
 
 
 def _documented(app: Sphinx, env: BuildEnvironment, node: pending_xref, content: Element) -> Element | None:
-    """Links of signatures lead to where a name is defined; lead them to where it is documented."""
+    """Links of signatures lead to where a name is defined: lead them to where it is documented."""
     target = node.get("reftarget", "")
     names = app.config.xdegree_public_names
     domain = env.domains.python_domain
