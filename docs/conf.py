@@ -46,7 +46,7 @@ pygments_style, pygments_dark_style = "friendly", "github-dark"
 copybutton_exclude = ".linenos, .gp, .go"
 
 WRITTEN = ("results", "benchmarks")
-"""Pages that a command writes: those that are not there yet are left out of the contents, and links to them are plain."""
+"""Pages that a command writes: those that are not there are left out of the contents, and links to them are plain."""
 if any(not (Path(__file__).parent / f"{page}.md").is_file() for page in WRITTEN):
     suppress_warnings = ["myst.xref_missing"]
 PUBLIC = [
