@@ -25,7 +25,7 @@ from .store import Bench
 
 GROUPS = 40
 """Random groups per instance."""
-MOST = 30
+MOST = 10
 """Validation instances per model."""
 
 
