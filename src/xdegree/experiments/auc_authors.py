@@ -6,5 +6,5 @@ from .store import Bench
 
 
 def run(bench: Bench) -> Outcome:
-    """DEGREE's readings and the cheap methods, by the authors' protocol."""
+    """DEGREE's readings by the authors' protocol."""
     return outcome(bench, authors=True)
