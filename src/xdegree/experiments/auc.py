@@ -375,10 +375,8 @@ def _about(bench: Bench, authors: bool) -> str:
             f" standard deviation over {bench.seeds} models per dataset, chosen by validation loss, not by test loss as"
             " theirs. Other methods are left out."
         )
-    limited = [f"{row} {other.most}" for row, other in OTHERS.items() if other.most is not None]
-    few = (
-        f"with --quick, {QUICK} instances of each" if bench.quick else f"but for so many, drawn at random: {', '.join(limited)}"
-    )
+    limited = ", ".join(f"{row} {other.most}" for row, other in OTHERS.items() if other.most is not None)
+    few = f"with --quick {QUICK} of each" if bench.quick else f"but for so many, drawn at random: {limited}"
     return (
         f"Protocol of the paper (`xdegree.experiments.protocol`). Mean ± standard deviation over {bench.seeds} models"
         " per dataset, of seeds 0, 1, …, each kept at its least validation loss; all methods explain the same models."
