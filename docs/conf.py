@@ -78,9 +78,19 @@ def _documented(app: Sphinx, env: BuildEnvironment, node: pending_xref, content:
     return None
 
 
-def _docstring(_app: Sphinx, _what: str, _name: str, _thing: Any, _options: Any, lines: list[str]) -> None:
+_AS_WRITTEN: dict[str, list[str]] = {}
+_ATTRIBUTES = ("attribute", "data", "property")
+
+
+def _remember(_app: Sphinx, what: str, name: str, _thing: Any, _options: Any, lines: list[str]) -> None:
+    if what in _ATTRIBUTES:
+        _AS_WRITTEN[name] = list(lines)
+
+
+def _docstring(_app: Sphinx, what: str, name: str, _thing: Any, _options: Any, lines: list[str]) -> None:
     """Our docstrings are plain text with a little Markdown: |γ| is no substitution, a fence is a block of code."""
-    text = "\n".join(lines)
+    # Napoleon takes what comes before a colon in the text of an attribute for its type.
+    text = "\n".join(_AS_WRITTEN.get(name, lines) if what in _ATTRIBUTES else lines)
     text = re.sub(
         r"```python\n(.*?)```", lambda m: ".. code-block:: python\n\n" + _indented(m[1]), text, flags=re.DOTALL
     )
@@ -104,5 +114,6 @@ def _page(app: Sphinx, name: str, text: list[str]) -> None:
 def setup(app: Sphinx) -> None:
     app.add_config_value("xdegree_public_names", _public_names(), "env")
     app.connect("missing-reference", _documented)
-    app.connect("autodoc-process-docstring", _docstring)
+    app.connect("autodoc-process-docstring", _remember, priority=100)
+    app.connect("autodoc-process-docstring", _docstring, priority=900)
     app.connect("source-read", _page)
