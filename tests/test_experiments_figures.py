@@ -322,7 +322,7 @@ def test_acc_has_the_authors_curve_beside_ours(bench, monkeypatch):
     fast = {row: acc_sparsity.LINES[row] for row in ("DEGREE, largest contributions", "random", "no node kept")}
     monkeypatch.setattr(acc_sparsity, "LINES", fast)
     outcome = acc_sparsity.run(bench)
-    assert [table.title for table in outcome.tables] == [
+    assert [table.title for table in outcome.tables[::3]] == [
         "ACC against sparsity: MUTAG",
         "ACC against sparsity: Graph-SST2 (rebuilt)",
     ]
@@ -333,6 +333,33 @@ def test_acc_has_the_authors_curve_beside_ours(bench, monkeypatch):
     assert rows["authors' DEGREE"][2:6] == ("–", "–", "0.919", "0.925")
     assert len(rows["… the same, 1,000 draws"]) == len(rows["random"])
     kept(outcome, bench.folder)
+
+
+def test_rows_are_compared_on_the_graphs_and_models_that_they_share():
+    """A row of few graphs, or of an easy model, must not shine beside others that had harder ones."""
+
+    def cell(hits):
+        return {"count": len(hits), "hits": {str(i): [hit] * len(acc_sparsity.SPARSITIES) for i, hit in hits.items()}}
+
+    hard = {i: float(i < 20) for i in range(40)}
+    found = {
+        "all": [cell(hard), cell(dict.fromkeys(range(40), 0.0))],
+        "some": [cell(dict.fromkeys(range(10, 30), 1.0))] * 2,
+        "few": [cell({0: 1.0})] * 2,
+    }
+    spreads, by_model = acc_sparsity.shared_tables("a title", found)
+    assert "the same 20 graphs in every row" in spreads.title
+    assert [row[0] for row in spreads.rows] == ["all", "some"]
+    assert spreads.rows[0][1].startswith("0.25 ±")
+    assert by_model.rows[0] == ("all", "0.50", "0.00")
+    assert by_model.rows[1] == ("some", "1.00", "1.00")
+
+
+def test_every_row_of_acc_has_every_model(bench, monkeypatch):
+    asked = []
+    monkeypatch.setattr(acc_sparsity, "_cell", lambda *given: asked.append(given[3:6:2]) or {})
+    acc_sparsity._measured(bench, "mutag")
+    assert sorted(asked) == sorted((row, seed) for row in acc_sparsity.LINES for seed in range(bench.seeds))
 
 
 def test_the_authors_curves_fit_the_sparsities():
@@ -375,8 +402,8 @@ def test_subgraphx_counts_picked_bonds(bench, monkeypatch):
         pick.__name__ = name
     monkeypatch.setattr(subgraphx, "similar", lambda *_: [])
     rows = {row[0]: row[1:] for row in subgraphx.run(bench).tables[0].rows}
-    assert rows["all atoms"][:3] == ("4 of 4", "4 of 4", "0 of 4")
-    assert rows["none"][:2] == ("0 of 4", "0 of 4")
+    assert rows["all atoms"][:3] == tuple(f"{n} of 8 ({n // 2} to {n // 2} by model)" for n in (8, 8, 0))
+    assert rows["none"][:3] == ("0 of 8 (0 to 0 by model)",) * 3
 
 
 def test_subgraphx_is_drawn(bench, monkeypatch):

@@ -16,12 +16,14 @@ from ..explain import explain
 from ..instance import Instance, instance
 from ..metrics import acc_against_sparsity, top_nodes
 from ..pick import pick_subgraph
-from ..tables import Table
+from ..tables import Table, spread
 from .page import Outcome, Picture
 from .protocol import drawn, explained_graphs
 from .store import Bench, timed
 
 SPARSITIES = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
+SHARED, SHOWN, BY_MODEL = 20, (0.05, 0.1, 0.2, 0.3, 0.5), 0.1
+"""Graphs that rows must have to be compared on the same ones, and the sparsities at which they are."""
 DRAWS, LARGEST = 1000, 200
 """How the authors measure: so many draws with replacement, larger graphs left out."""
 AUTHORS = {
@@ -91,19 +93,22 @@ def _masks(one: Instance, groups: Sequence[frozenset[int]]) -> Tensor:
 
 @dataclass(frozen=True)
 class Line:
-    """A row of the table: how it picks nodes, on how many graphs, and whether of all models."""
+    """A row of the table: how it picks nodes, and on how many graphs of each model.
+
+    All rows have all models: a model that gives its most frequent class also to a graph without features keeps its
+    predictions whatever is picked, and a row of that model alone would shine for no reason.
+    """
 
     masks: Masks
     most: int = 100
-    every_seed: bool = True
 
 
 LINES: dict[str, Line] = {
-    "DEGREE, agglomeration of what raises the class": Line(by_growth, 40, every_seed=False),
+    "DEGREE, agglomeration of what raises the class": Line(by_growth, 40),
     "DEGREE, largest contributions": Line(by_scores(degree())),
-    "xdegree, subgraph by fidelity": Line(by_fidelity, 8, every_seed=False),
+    "xdegree, subgraph by fidelity": Line(by_fidelity, 8),
     "GNN-LRP": Line(by_scores(gnn_lrp())),
-    "SubgraphX": Line(by_subgraphx, 20, every_seed=False),
+    "SubgraphX": Line(by_subgraphx, 20),
     "GRAD": Line(by_scores(grad("node"))),
     "random": Line(by_scores(random())),
     "no node kept": Line(nothing),
@@ -119,21 +124,22 @@ def run(bench: Bench) -> Outcome:
     tables, pictures, notes = [], {}, []
     for name, title in TITLES.items():
         try:
-            table, picture = _of_dataset(bench, name)
+            own, picture = _of_dataset(bench, name)
         except FileNotFoundError as error:
             notes.append(f" {title}: left out, {error}.")
             continue
-        tables.append(table)
+        tables += own
         pictures[f"acc-sparsity-{name.replace('_', '-')}"] = picture
     about = (
         "ACC is the share of graphs whose predicted class stays when the features of all nodes but the picked ones"
         " are set to 0, edges kept, as in the authors' code; sparsity is the share of nodes that is kept. Explained"
-        f" is the predicted class. Models: GCN of seeds 0, 1, … ({bench.seeds} in all) where the column says so, else"
-        " of seed 0; values are means over models, the band in the pictures is one standard deviation. Graphs: of"
-        " MUTAG the 1,015 mutagens with a marked group, of Graph-SST2 all sentences with word vectors, training"
-        " graphs among them, as in the authors' code; each method on n of them, drawn with seed 0. SubgraphX is our"
-        " compact one with 10 rollouts, 6 children and 10 samples, one search per graph; it and the subgraph by"
-        " fidelity may keep fewer nodes than allowed. Seconds are processor seconds per graph for all sparsities"
+        f" is the predicted class. Models: GCN of seeds 0, 1, … ({bench.seeds} in all), the same for all methods;"
+        " values are means over models, the band in the pictures is one standard deviation. Graphs: of MUTAG the"
+        " 1,015 mutagens with a marked group, of Graph-SST2 all sentences with word vectors, training graphs among"
+        " them, as in the authors' code; each method on n of them for each model, drawn with seed 0, so that a row"
+        " of fewer graphs has some of those of the others; the further tables compare on the same graphs. SubgraphX"
+        " is our compact one with 10 rollouts, 6 children and 10 samples, one search per graph; it and the subgraph"
+        " by fidelity may keep fewer nodes than allowed. Seconds are processor seconds per graph for all sparsities"
         f" together. The row of {DRAWS:,} draws takes graphs of at most {LARGEST} nodes with replacement, as the"
         " authors do. The authors' curve is of their own model; the paper's text says that DEGREE is competitive"
         " with GNN-LRP and SubgraphX, and faster." + "".join(notes)
@@ -141,39 +147,74 @@ def run(bench: Bench) -> Outcome:
     return Outcome("acc-sparsity", "ACC against sparsity (the paper's figure)", about, tables, pictures)
 
 
-def _of_dataset(bench: Bench, name: str) -> tuple[Table, Picture]:
-    rows, curves = [], {}
-    trained = lru_cache(partial(bench.trained, name, "GCN"))  # all rows share them, and reading the data takes long
-    for row, line in LINES.items():
-        seeds = range(bench.seeds if line.every_seed else 1)
-        most = QUICK[line.most] if bench.quick else line.most
-        settings: dict[str, Any] = {"most": most, "sparsities": list(SPARSITIES)}
-        slug = "".join(c if c.isalnum() else "-" for c in row.lower()).replace("--", "-")
-        cells = [
-            bench.cell(
-                f"acc-sparsity/{name}-{seed}/{slug}", settings, partial(_cell, bench, line, most, row, trained, seed)
-            )
-            for seed in seeds
-        ]
-        if line.masks is not nothing:
-            curves[row] = (SPARSITIES, [cell["acc"] for cell in cells])
-        seconds = sum(cell["seconds"] for cell in cells) / len(cells)
-        rows.append(_row(row, cells[0]["count"], len(cells), [cell["acc"] for cell in cells], f"{seconds:.3f}"))
+def _of_dataset(bench: Bench, name: str) -> tuple[list[Table], Picture]:
+    found = _measured(bench, name)
+    rows = []
+    for row, cells in found.items():
+        seconds = f"{sum(cell['seconds'] for cell in cells) / len(cells):.3f}"
+        rows.append(_row(row, cells[0]["count"], len(cells), [cell["acc"] for cell in cells], seconds))
         if row == DRAWN:
             values = [cell["drawn"] for cell in cells]
             rows.append(_row(f"… the same, {DRAWS:,} draws", cells[0]["drawn_from"], len(cells), values, ""))
-    rows.append(
-        ("authors' DEGREE", f"{DRAWS:,} draws", "1", *("–" if math.isnan(v) else f"{v:.3f}" for v in AUTHORS[name]), "")
-    )
-    curves["authors' DEGREE, their model"] = (SPARSITIES, [list(AUTHORS[name])])
+    authors = ("–" if math.isnan(value) else f"{value:.3f}" for value in AUTHORS[name])
+    rows.append(("authors' DEGREE", f"{DRAWS:,} draws", "1", *authors, ""))
     head = ("method", "n", "models", *(f"{s}" for s in SPARSITIES), "seconds")
-    return Table(f"ACC against sparsity: {TITLES[name]}", head, tuple(rows)), Picture(
-        _picture(curves, TITLES[name]), f"ACC against the share of nodes that is kept, {TITLES[name]}"
+    curves = {row: (SPARSITIES, [cell["acc"] for cell in cells]) for row, cells in found.items()}
+    curves["authors' DEGREE, their model"] = (SPARSITIES, [list(AUTHORS[name])])
+    picture = Picture(_picture(curves, TITLES[name]), f"ACC against the share of nodes kept, {TITLES[name]}")
+    table = Table(f"ACC against sparsity: {TITLES[name]}", head, tuple(rows))
+    return [table, *shared_tables(TITLES[name], found)], picture
+
+
+def _measured(bench: Bench, name: str) -> dict[str, list[dict[str, Any]]]:
+    """What each model gave, by row."""
+    trained = lru_cache(partial(bench.trained, name, "GCN"))  # all rows share them, and reading the data takes long
+    found: dict[str, list[dict[str, Any]]] = {}
+    for row, line in LINES.items():
+        most = QUICK[line.most] if bench.quick else line.most
+        settings = {"most": most, "sparsities": list(SPARSITIES), "kept": "hits of each graph"}
+        slug = "".join(c if c.isalnum() else "-" for c in row.lower()).replace("--", "-")
+        for seed in range(bench.seeds):
+            compute = partial(_cell, bench, line, most, row, trained, seed)
+            found.setdefault(row, []).append(bench.cell(f"acc-sparsity/{name}-{seed}/{slug}", settings, compute))
+    return found
+
+
+def shared_tables(title: str, found: dict[str, list[dict[str, Any]]]) -> list[Table]:
+    """The same on the graphs that the rows have in common, with the spread over models, and model by model.
+
+    Rows of few graphs are left out, as all others would be judged on those few.
+    """
+    fewest = min(SHARED, max(cells[0]["count"] for cells in found.values()))
+    rows = {row: cells for row, cells in found.items() if cells[0]["count"] >= fewest}
+    common = sorted(set.intersection(*({*cells[0]["hits"]} for cells in rows.values())))
+    means = {
+        row: [[_mean([cell["hits"][i][place] for i in common]) for cell in cells] for place in range(len(SPARSITIES))]
+        for row, cells in rows.items()
+    }
+    places = [SPARSITIES.index(share) for share in SHOWN]
+    spreads = tuple((row, *(spread(values[place], 2) for place in places)) for row, values in means.items())
+    at = SPARSITIES.index(BY_MODEL)
+    models = range(len(next(iter(rows.values()))))
+    each = tuple((row, *(f"{value:.2f}" for value in values[at])) for row, values in means.items())
+    note = (
+        "A model that keeps its predictions when no node is kept keeps them whatever is picked: its column says little."
     )
+    n = f"the same {len(common)} graphs in every row"
+    return [
+        Table(f"{title}, {n}: mean ± deviation over models", ("method", *map(str, SHOWN)), spreads),
+        Table(
+            f"{title}, {n}: sparsity {BY_MODEL}, by model", ("method", *(f"seed {m}" for m in models)), each, (note,)
+        ),
+    ]
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)
 
 
 def _row(name: str, count: int, models: int, values: list[list[float]], seconds: str) -> tuple[str, ...]:
-    means = [sum(column) / len(column) for column in zip(*values, strict=True)]
+    means = [_mean(column) for column in zip(*values, strict=True)]
     return (name, f"{count:,}", str(models), *(f"{mean:.3f}" for mean in means), seconds)
 
 
@@ -189,14 +230,21 @@ def _cell(
 ) -> dict[str, Any]:
     model, dataset, _ = trained(seed)
     ones, masks, seconds = [], [], 0.0
-    for i in bench.bar(drawn(graphs_of(dataset), most), f"{dataset.name}, seed {seed}: {row}", "graph"):
+    ids = drawn(graphs_of(dataset), most)
+    for i in bench.bar(ids, f"{dataset.name}, seed {seed}: {row}", "graph"):
         graph = dataset.graphs[i]
         one = instance(model, graph.x, graph.edge_index)
         kept, spent = timed(partial(line.masks, one))
         ones.append(one)
         masks.append(kept)
         seconds += spent
-    found = {"count": len(ones), "acc": acc_against_sparsity(ones, masks), "seconds": seconds / len(ones)}
+    hits = [acc_against_sparsity([one], [kept]) for one, kept in zip(ones, masks, strict=True)]
+    found = {
+        "count": len(ones),
+        "hits": {str(i): of_one for i, of_one in zip(ids, hits, strict=True)},
+        "acc": [_mean(column) for column in zip(*hits, strict=True)],
+        "seconds": seconds / len(ones),
+    }
     if row == DRAWN:
         found["drawn"] = acc_against_sparsity(ones, masks, draws=DRAWS, max_nodes=LARGEST)
         found["drawn_from"] = sum(one.num_nodes <= LARGEST for one in ones)
