@@ -135,7 +135,7 @@ def test_commands_exist(page):
 @pytest.mark.parametrize("page", EVERYWHERE, ids=name_of)
 def test_files_exist(page):
     for path in re.findall(r"`((?:src|tests|docs|examples|benchmarks)/[\w./-]+)`", page.read_text()):
-        assert (ROOT / path).exists(), path
+        assert path == "docs/_build" or (ROOT / path).exists(), path  # that one is made by `make docs`
 
 
 # Pages that say what the code says.
