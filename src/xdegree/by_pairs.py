@@ -8,7 +8,7 @@ from typing import Any
 
 from torch import Tensor
 
-from .portions import Portions, leaves, mapped
+from .portions import Portions, leaves, mapped, portions_in
 from .registry import Call, Rule, aten
 from .rules.activation import PROPORTIONAL, TELESCOPED
 from .sparse_rows import SparseRows, union
@@ -36,9 +36,9 @@ SHAPES = frozenset({aten.view, aten._unsafe_view, aten.reshape})
 
 def by_pairs(found: Rule, call: Call, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The rule on pairs instead of all rows; None where the operation mixes rows or the operands do not fit."""
-    carried = [x for x in leaves((args, kwargs)) if isinstance(x, Portions)]
+    carried = portions_in((args, *kwargs.values()))
     by_pair = [x for x in carried if x.is_by_pairs]
-    size = len(by_pair[0]) if by_pair[0].dim() else 0
+    size = by_pair[0].shape[0] if by_pair[0].dim() else 0
     if not call.groups:
         return None  # a survey asks the rules themselves, which may refuse
     if not _fits(call, args, kwargs, carried, size) or _stays_a_message(call, carried, args):
@@ -56,7 +56,7 @@ def by_pairs(found: Rule, call: Call, args: tuple[Any, ...], kwargs: dict[str, A
         return None
     rest = next((t.rest for t in targets.values()), None) if len(carried) == 1 else None
     after = None if rest is None else _rest(found, call, args, kwargs, rest)
-    if not len(pairs.code):
+    if not pairs.code.numel():
         return mapped(lambda t: _nothing(pairs, t, after) if _is_row_wise(t, size) else None, call.total)
     row = pairs.row
 
@@ -111,7 +111,7 @@ def _nothing(pairs: SparseRows, total: Tensor, rest: Tensor | None) -> SparseRow
 
 
 def _is_row_wise(x: Any, size: int) -> bool:
-    return isinstance(x, Tensor) and x.dim() > 0 and len(x) == size
+    return isinstance(x, Tensor) and x.dim() > 0 and x.shape[0] == size
 
 
 def _stays_a_message(call: Call, carried: list[Portions], args: tuple[Any, ...]) -> bool:
@@ -124,10 +124,10 @@ def _stays_a_message(call: Call, carried: list[Portions], args: tuple[Any, ...])
 def _fits(call: Call, args: tuple[Any, ...], kwargs: dict[str, Any], carried: list[Portions], size: int) -> bool:
     """Whether the operation treats rows one by one, and its output has the same rows."""
     outputs = [t for t in leaves(call.total) if isinstance(t, Tensor)]
-    if not outputs or any(not x.dim() or len(x) != size for x in carried):
+    if not outputs or any(not x.dim() or x.shape[0] != size for x in carried):
         return False
     packet, first = call.op.overloadpacket, outputs[0]
-    if not first.dim() or len(first) != size:
+    if not first.dim() or first.shape[0] != size:
         return False
     if packet in ANY_ARGUMENTS:
         return all(x.dim() == first.dim() for x in carried)
@@ -161,4 +161,4 @@ def _has_rows(x: Tensor, call: Call, size: int) -> bool:
     if call.op.overloadpacket in WEIGHTS:
         return False
     first = call.total if isinstance(call.total, Tensor) else call.total[0]
-    return x.dim() == first.dim() and len(x) == size and size > 1
+    return x.dim() == first.dim() and x.shape[0] == size and size > 1

@@ -8,7 +8,7 @@ import functools
 import threading
 import weakref
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Self
@@ -24,7 +24,19 @@ from .by_pairs import by_pairs
 from .focus import Focus
 from .intercept import intercepted
 from .options import Options
-from .portions import Alias, LostPortionsError, Messages, Portions, carries, leaves, mapped, total_of, totals, zeros
+from .portions import (
+    Alias,
+    LostPortionsError,
+    Messages,
+    Portions,
+    carries,
+    leaves,
+    mapped,
+    portions_in,
+    total_of,
+    totals,
+    zeros,
+)
 from .registry import (
     FACTORIES,
     FUNCTIONS,
@@ -107,9 +119,9 @@ class Run(TorchDispatchMode):
             self._refuse_dropout(func, args)
         if Portions not in types:
             return self._adopt(traits, func(*args, **kwargs))
-        buffers = _portions_in(args)
+        buffers = portions_in(args)
         if kwargs:
-            buffers += _portions_in(kwargs.values())
+            buffers += portions_in(kwargs.values())
         if not any(x.alias.touched for x in buffers):
             return self._plain(func, traits, args, kwargs)
         if traits.carries_nothing:
@@ -237,7 +249,8 @@ class Run(TorchDispatchMode):
 
     def _apply(self, found: Rule, op: Any, total: Any, args: Any, kwargs: Any) -> Any:
         if not (isinstance(op, OpOverload) and _is_view(op)):  # views of buffers are buffers
-            args, kwargs = mapped(_without_buffers, (args, kwargs))
+            args = _all_without_buffers(args)
+            kwargs = mapped(_without_buffers, kwargs) if kwargs else kwargs
         call = Call(op, total, self.groups, self.options)
         try:
             with self.aside():
@@ -336,25 +349,20 @@ def _is_float(x: Any) -> bool:
     return isinstance(x, Tensor) and (x.is_floating_point() or x.is_complex())
 
 
+def _all_without_buffers(args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """`_without_buffers` of everything; most operations have no buffer among their operands."""
+    if all(x.alias.touched for x in portions_in(args)):
+        return args
+    return tuple([mapped(_without_buffers, x) for x in args])
+
+
 def _without_buffers(x: Any) -> Any:
     """Rules see portions and plain tensors: a buffer that nothing was written into is plain."""
     return x.total if isinstance(x, Portions) and not x.alias.touched else x
 
 
-def _portions_in(values: Iterable[Any]) -> list[Portions]:
-    """`leaves` that are portions; this runs at every operation of the model."""
-    found: list[Portions] = []
-    for value in values:
-        kind = type(value)
-        if kind is Portions:
-            found.append(value)
-        elif kind is list or kind is tuple:
-            found += _portions_in(value)
-    return found
-
-
 def _any_by_pairs(args: Any, kwargs: Any) -> bool:
-    return any(isinstance(x, Portions) and x.is_by_pairs for x in leaves((args, kwargs)))
+    return any(x.is_by_pairs for x in portions_in((args, *kwargs.values())))
 
 
 def _is_buffer(x: Any) -> bool:

@@ -15,6 +15,10 @@ Memory = int | str | None
 WORKING_SET = 12
 """Portions of the largest size that are alive at one moment, with room to spare: operands, results, shares."""
 
+AT_ONCE = 2**27
+"""Bytes of the largest portions of one pass, generously guessed, above which more groups only make it slower: memory
+that does not fit into caches is fetched, and large blocks are asked of the system again and again."""
+
 _UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
 
 
@@ -43,11 +47,13 @@ def chunks(groups: int, memory: Memory, model: object, call: ModelCall, survey: 
 
     A generous guess spares small jobs the survey, which costs a forward pass.
     """
-    allowed = budget(memory, call.tensors()[0].device)
-    if groups * WORKING_SET * plain_size(model, call) <= allowed:
-        return [slice(0, groups)]
-    size = max(1, min(groups, allowed // max(1, WORKING_SET * survey())))
-    return [slice(start, min(start + size, groups)) for start in range(0, groups, size)]
+    allowed, guess = budget(memory, call.tensors()[0].device), plain_size(model, call)
+    size = max(32, AT_ONCE // max(1, guess))
+    if min(groups, size) * WORKING_SET * guess > allowed:
+        size = max(1, min(size, allowed // max(1, WORKING_SET * survey())))
+    passes = max(1, -(-groups // size))
+    size = -(-groups // passes)  # passes of the same size
+    return [slice(start, min(start + size, groups)) for start in range(0, groups, size)] or [slice(0, 0)]
 
 
 def plain_size(model: object, call: ModelCall) -> int:

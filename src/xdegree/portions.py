@@ -1,7 +1,7 @@
 """The tensor that carries the model's own value (total) and what each group brought to it (target)."""
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Self
 
 import torch
@@ -271,6 +271,18 @@ def leaves(value: Any) -> Iterator[Any]:
         yield from leaves(list(value.values()))
     else:
         yield value
+
+
+def portions_in(values: Iterable[Any]) -> list[Portions]:
+    """The `leaves` that are portions; this runs at every operation of the model."""
+    found: list[Portions] = []
+    for value in values:
+        kind = type(value)
+        if kind is Portions:
+            found.append(value)
+        elif kind is list or kind is tuple:
+            found += portions_in(value)
+    return found
 
 
 def mapped(f: Callable[[Any], Any], value: Any) -> Any:

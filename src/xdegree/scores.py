@@ -184,7 +184,8 @@ def check_choices(reading: object, edges: object, memory: Memory) -> None:
         raise ValueError(f"reading must be one of {get_args(Reading)} (got {reading!r})")
     if edges not in (None, *get_args(Edges)):
         raise ValueError(f"edges must be None or one of {get_args(Edges)} (got {edges!r})")
-    budget(memory, torch.device("cpu"))
+    if memory is not None:
+        budget(memory, torch.device("cpu"))
 
 
 @dataclass(frozen=True)

@@ -13,10 +13,11 @@ from ..portions import Portions, rows, spread, target_of, unrows
 from ..registry import Call
 
 
-def share_bias(target: Tensor, total: Tensor, bias: Tensor | float, options: Options) -> Tensor:
+def share_bias(target: Tensor, total: Tensor, bias: Tensor | float, options: Options, fresh: bool = False) -> Tensor:
     """γ + b·|γ| / (|γ| + |β|), element by element (eq. gcn_b); 0/0 goes to the background.
 
-    Any constant that is added to portions counts as a bias, not only a layer's parameter.
+    Any constant that is added to portions counts as a bias, not only a layer's parameter. A fresh target is nobody
+    else's and is written into.
     """
     if options.bias == "background":
         return target.expand(target.shape[0], *_broadcast(target.shape[1:], bias))
@@ -25,7 +26,8 @@ def share_bias(target: Tensor, total: Tensor, bias: Tensor | float, options: Opt
         return target + finite(bias) * magnitude_share(target, total)
     size = target.abs()
     both = _magnitudes(target, total, size)
-    return torch.addcdiv(target, size.mul_(finite(bias)), both)
+    share = size.mul_(finite(bias))
+    return target.addcdiv_(share, both) if fresh else torch.addcdiv(target, share, both)
 
 
 def magnitude_share(target: Tensor, total: Tensor) -> Tensor:
@@ -40,6 +42,8 @@ def _magnitudes(target: Tensor, total: Tensor, size: Tensor) -> Tensor:
 
 
 def _broadcast(shape: torch.Size, other: Tensor | float) -> torch.Size:
+    if isinstance(other, Tensor) and shape[len(shape) - other.dim() :] == other.shape:
+        return shape  # the usual, spared a function of PyTorch that is written in Python
     return torch.broadcast_shapes(shape, other.shape) if isinstance(other, Tensor) else shape
 
 

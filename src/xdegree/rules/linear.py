@@ -57,7 +57,8 @@ def affine(call: Call, bias: Tensor, a: Tensor, b: Tensor, *, beta: float = 1, a
     if not bool(total_of(bias).any()):
         return product
     total = torch.matmul(total_of(a), total_of(b))
-    return share_bias(product, total * alpha if alpha != 1 else total, total_of(bias) * beta, call.options)
+    constant = total_of(bias) * beta if beta != 1 else total_of(bias)
+    return share_bias(product, total * alpha if alpha != 1 else total, constant, call.options, fresh=True)
 
 
 @rule(aten.addmv, aten.addbmm)
