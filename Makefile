@@ -6,7 +6,7 @@ PIP    := $(BIN)/python -m pip --disable-pip-version-check
 PINS   := pyproject.toml constraints.txt
 
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint types format docs coverage results bench clean
+.PHONY: help demo test lint types format docs coverage results bench dist clean
 
 help:  ## show this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "%-12s %s\n", $$1, $$2 }'
@@ -42,8 +42,13 @@ results: $(VENV)/.dev  ## do the paper's experiments (hours) and write docs/resu
 bench: $(VENV)/.dev  ## run the benchmarks on a quiet machine and write docs/benchmarks.md (args: ARGS=--quick)
 	@$(BIN)/python docs/write_benchmarks.py $(ARGS)
 
-clean:  ## remove the environment and all caches
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis dist build
+dist: $(VENV)/.dev  ## build the wheel and the source distribution into dist, and check them
+	rm -rf dist
+	$(BIN)/python -m build --quiet
+	$(BIN)/twine check --strict dist/*
+
+clean:  ## remove the environment, all caches and what was built
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis dist build docs/_build
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(BIN)/python:

@@ -13,7 +13,7 @@ from .portions import LostPortionsError, Portions
 from .registry import Call, MissingRuleError, rule
 from .tree import ExplanationTree
 
-__version__ = "0.1.0.dev0"
+__version__ = "0.1.0"
 
 __all__ = [
     "Call",
