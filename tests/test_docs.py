@@ -8,6 +8,7 @@ import pytest
 import torch
 import torch_geometric
 
+import xdegree.rules  # noqa: F401  (registers them all)
 from xdegree.registry import RULES
 
 DOCS = Path(__file__).parent.parent / "docs"
