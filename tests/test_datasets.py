@@ -16,10 +16,13 @@ from xdegree.datasets import (
     generated_ba2motifs,
     graph_dataset,
     load,
+    molecule_of,
     mutag,
     nitro_and_amino,
     released,
     table,
+    toy_molecules,
+    toy_sentences,
     tree_cycles,
     tree_grid,
 )
@@ -167,6 +170,64 @@ def test_a_seed_gives_one_graph(generate):
 def test_motifs_need_nodes_to_hang_on():
     with pytest.raises(ValueError, match=r"1 to 511 \(got 512\)"):
         tree_grid(motifs=512)
+    with pytest.raises(ValueError, match=r"1 to 20 \(got 21\)"):
+        ba_shapes(base=20, motifs=21)
+
+
+def test_small_graphs_for_quick_examples():
+    assert ba_shapes(base=30, motifs=6).num_nodes == 30 + 5 * 6
+    assert ba_community(base=20, motifs=3, between=7).num_nodes == 2 * (20 + 5 * 3)
+    assert tree_cycles(depth=3, motifs=4).num_nodes == 15 + 6 * 4
+    assert tree_grid(depth=3, motifs=4).num_nodes == 15 + 9 * 4
+
+
+@pytest.mark.parametrize(
+    ("generate", "sizes", "words"),
+    [
+        (ba_shapes, {"base": 5}, r"at least 6 \(got 5\)"),
+        (tree_cycles, {"depth": 0}, r"1 to 20 \(got 0\)"),
+        (ba_community, {"base": 10, "motifs": 2, "between": 401}, r"up to 400 edges \(got between=401\)"),
+    ],
+)
+def test_sizes_that_make_no_graph(generate, sizes, words):
+    with pytest.raises(ValueError, match=words):
+        generate(**sizes)
+
+
+# Toy data
+
+
+def test_a_smiles_has_the_atoms_of_its_molecule():
+    pytest.importorskip("rdkit", reason='no RDKit: pip install "xdegree[chem]"')
+    data = molecule_of("c1ccccc1[N+](=O)[O-]", ("C", "O", "H", "N"))
+    assert data.x.sum(0).tolist() == [6, 2, 5, 1]
+    assert data.x[:9].argmax(1).tolist() == [0] * 6 + [3, 1, 1]
+    assert sorted(data.bond.tolist()) == [1] * 20 + [2] * 8
+    assert molecule_of("CCO").x.shape == (9, len(ATOMS))
+
+
+@pytest.mark.parametrize(
+    ("smiles", "words"), [("C1CC", "cannot read 'C1CC'"), ("", "cannot read"), (5, "cannot read 5"), ("[U]", "seen U")]
+)
+def test_a_smiles_that_cannot_be_read(smiles, words):
+    pytest.importorskip("rdkit", reason='no RDKit: pip install "xdegree[chem]"')
+    with pytest.raises(ValueError, match=words):
+        molecule_of(smiles)
+
+
+def test_toy_molecules_follow_their_rule():
+    pytest.importorskip("rdkit", reason='no RDKit: pip install "xdegree[chem]"')
+    graphs = toy_molecules(40).graphs
+    assert [int(graph.y) for graph in graphs] == [int("[N+](=O)[O-]" in graph.smiles) for graph in graphs]
+
+
+def test_toy_sentences_follow_their_rule():
+    for graph in toy_sentences(60).graphs:
+        assert graph.edge_index.shape[1] == 2 * (len(graph.words) - 1)
+        last = graph.words[graph.words.index("but") + 1 :] if "but" in graph.words else graph.words
+        last = last[: last.index("and")] if "and" in last else last
+        good = last[-1] in ("good", "funny", "brilliant", "moving", "charming", "clever", "fresh", "lovely")
+        assert int(graph.y) == int(good != ("not" in last))
 
 
 # Reading

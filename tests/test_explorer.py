@@ -18,11 +18,10 @@ pytest.importorskip("rdkit", reason='no RDKit: pip install "xdegree[chem]"')
 
 from xdegree.cli import main
 from xdegree.cli.loading import UsageError
+from xdegree.datasets import molecule_of
 from xdegree.explorer import drawing, examples, make_app, parse
 from xdegree.explorer.answers import Answers, agreement, probabilities
 from xdegree.explorer.catalogue import Catalogue
-from xdegree.explorer.chemistry import molecule_of
-from xdegree.explorer.made_up import molecules, sentences
 from xdegree.explorer.own import own_example
 from xdegree.explorer.parse import Reference
 from xdegree.explorer.problem import MAX_NODES, MAX_UPLOAD, Problem
@@ -196,13 +195,6 @@ def test_what_a_browser_refers_to_is_read_strictly(catalogue: Catalogue, raw: ob
         catalogue.subject(parse.reference(raw))
 
 
-def test_a_smiles_has_the_atoms_of_its_molecule() -> None:
-    data = molecule_of(NITRO, ATOMS)
-    assert data.x.sum(0).tolist() == [6, 2, 5, 1]
-    assert data.x[:9].argmax(1).tolist() == [0] * 6 + [3, 1, 1]
-    assert sorted(data.bond.tolist()) == [1] * 20 + [2] * 8
-
-
 def a_graph(**other: object) -> str:
     return json.dumps({"x": [[1, 2], [3, 4], [5, 6]], "edge_index": [[0, 1], [1, 0]], **other})
 
@@ -251,17 +243,6 @@ def test_groups_are_read_strictly() -> None:
     for raw, why in (([9], "Node 9"), (["1"], "list of node numbers"), ("12", "list of node numbers")):
         with pytest.raises(Problem, match=why):
             parse.nodes(raw, {1, 2})
-
-
-def test_made_up_data_follow_their_rule() -> None:
-    found, names = molecules(40)
-    assert [int(graph.y) for graph in found.graphs] == [int("[N+](=O)[O-]" in name) for name in names]
-    for graph in sentences(60).graphs:
-        assert graph.edge_index.shape[1] == 2 * (len(graph.words) - 1)
-        last = graph.words[graph.words.index("but") + 1 :] if "but" in graph.words else graph.words
-        last = last[: last.index("and")] if "and" in last else last
-        good = last[-1] in ("good", "funny", "brilliant", "moving", "charming", "clever", "fresh", "lovely")
-        assert int(graph.y) == int(good != ("not" in last))
 
 
 class Net(nn.Module):

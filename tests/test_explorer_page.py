@@ -15,8 +15,8 @@ from xdegree import Explanation, decompose
 pytest.importorskip("dash", reason='no Dash: pip install "xdegree[explorer]"')
 pytest.importorskip("rdkit", reason='no RDKit: pip install "xdegree[chem]"')
 
+from xdegree.datasets import molecule_of
 from xdegree.explorer import make_app, server
-from xdegree.explorer.chemistry import molecule_of
 from xdegree.explorer.subject import Example, Item
 from xdegree.models import GCN
 

@@ -3,10 +3,12 @@
 from .catalogue import DATASETS, load
 from .dataset import Dataset, Stats, graph_dataset, node_dataset, one_hot_degree, table
 from .folder import BrokenFileError, data_folder
+from .molecule import molecule_of
 from .mutagenicity import agreement, mutag, nitro_and_amino
 from .released import RELEASED, ba2motifs, generated_ba2motifs, released
 from .sst2 import graph_sst2, sentence_graphs
 from .synthetic import ba_community, ba_shapes, tree_cycles, tree_grid
+from .toy import toy_molecules, toy_sentences
 
 __all__ = [
     "DATASETS",
@@ -21,6 +23,9 @@ __all__ = [
     "ba_community",
     "tree_cycles",
     "tree_grid",
+    "toy_molecules",
+    "toy_sentences",
+    "molecule_of",
     "RELEASED",
     "released",
     "ba2motifs",

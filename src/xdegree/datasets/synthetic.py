@@ -30,8 +30,8 @@ GRID = Motif(
 )
 
 
-def ba_shapes(seed: int = 0, random_edges: float = 0.1) -> Data:
-    """BA-Shapes: 80 houses hung on a Barabási-Albert graph of 300 nodes (m = 5), with random edges as noise.
+def ba_shapes(seed: int = 0, random_edges: float = 0.1, *, base: int = 300, motifs: int = 80) -> Data:
+    """BA-Shapes: houses hung on a Barabási-Albert graph (m = 5), with random edges as noise.
 
     Node classes are 0 (base), 1 (middle of a house), 2 (bottom) and 3 (top). Each house hangs with a middle corner on a
     base node of its own.
@@ -40,17 +40,22 @@ def ba_shapes(seed: int = 0, random_edges: float = 0.1) -> Data:
         seed: draws the graph and the split; the global random state is neither read nor changed.
         random_edges: how many random edges to add, as a share of the edges so far (the paper says 0.1, the graph that
             its authors used has 0.01).
+        base: nodes of the Barabási-Albert graph; the paper's 300 by default, fewer make a quick example.
+        motifs: houses; the paper's 80 by default.
 
     Returns:
-        `x` [700, 10] ones, `edge_index` [2, E] both directions and sorted, `y` [700], `train_mask`, `val_mask` and
-        `test_mask` [700] (80/10/10 %), and the ground truth: `edge_mask` [E], true for the edges of the houses, and
-        `motif` [700], the number of the house that a node belongs to, -1 in the base.
+        `x` [N, 10] ones, `edge_index` [2, E] both directions and sorted, `y` [N], `train_mask`, `val_mask` and
+        `test_mask` [N] (80/10/10 %), and the ground truth: `edge_mask` [E], true for the edges of the houses, and
+        `motif` [N], the number of the house that a node belongs to, -1 in the base. N is `base` + 5 · `motifs`, 700
+        by default.
     """
     rng = np.random.default_rng(seed)
-    return _finished([_ba_shapes(random_edges, rng)], [], rng)
+    return _finished([_ba_shapes(random_edges, base, motifs, rng)], [], rng)
 
 
-def ba_community(seed: int = 0, random_edges: float = 0.1, between: int = 350) -> Data:
+def ba_community(
+    seed: int = 0, random_edges: float = 0.1, between: int = 350, *, base: int = 300, motifs: int = 80
+) -> Data:
     """BA-Community: two BA-Shapes graphs with random edges between them, and features that tell the communities apart.
 
     Classes 0 to 3 are those of BA-Shapes in the first community, 4 to 7 in the second. Of the ten features the first
@@ -61,10 +66,14 @@ def ba_community(seed: int = 0, random_edges: float = 0.1, between: int = 350) -
         seed: as for `ba_shapes`.
         random_edges: noise within each community, as for `ba_shapes`.
         between: how many random edges link the communities.
+        base: nodes of each of the two Barabási-Albert graphs.
+        motifs: houses of each of the two.
     """
     rng = np.random.default_rng(seed)
-    one, two = _ba_shapes(random_edges, rng), _ba_shapes(random_edges, rng)
+    one, two = (_ba_shapes(random_edges, base, motifs, rng) for _ in range(2))
     half = len(one.classes)
+    if not 0 <= between <= half * half:
+        raise ValueError(f"between {half} and {half} nodes there are up to {half * half} edges (got between={between})")
     pairs: set[Edge] = set()
     while len(pairs) < between:
         pairs.add((int(rng.integers(half)), half + int(rng.integers(half))))
@@ -74,20 +83,26 @@ def ba_community(seed: int = 0, random_edges: float = 0.1, between: int = 350) -
     return _finished([one, second], sorted(pairs), rng, torch.from_numpy(x).float())
 
 
-def tree_cycles(seed: int = 0, random_edges: float = 0.05, motifs: int = 60) -> Data:
-    """Tree-Cycles: six-node cycles hung on a balanced binary tree of eight levels below its root (511 nodes).
+def tree_cycles(seed: int = 0, random_edges: float = 0.05, motifs: int = 60, *, depth: int = 8) -> Data:
+    """Tree-Cycles: six-node cycles hung on a balanced binary tree.
 
     Classes are 0 (tree) and 1 (cycle). The paper's text says 80 cycles, but its table says 871 nodes, which are 60; it
     does not say how many random edges there are, its count of edges is reached with 0.05.
+
+    Args:
+        seed: as for `ba_shapes`.
+        random_edges: noise, as for `ba_shapes`.
+        motifs: cycles, each on a node of the tree of its own.
+        depth: levels of the tree below its root: 8 make the paper's 511 nodes, fewer a quick example.
     """
     rng = np.random.default_rng(seed)
-    return _finished([_tree(CYCLE, motifs, random_edges, rng)], [], rng)
+    return _finished([_tree(CYCLE, depth, motifs, random_edges, rng)], [], rng)
 
 
-def tree_grid(seed: int = 0, random_edges: float = 0.1, motifs: int = 80) -> Data:
+def tree_grid(seed: int = 0, random_edges: float = 0.1, motifs: int = 80, *, depth: int = 8) -> Data:
     """Tree-Grid: the same tree with 3-by-3 grids (the paper's table counts the edges of 0.1, the released has 0.01)."""
     rng = np.random.default_rng(seed)
-    return _finished([_tree(GRID, motifs, random_edges, rng)], [], rng)
+    return _finished([_tree(GRID, depth, motifs, random_edges, rng)], [], rng)
 
 
 @dataclass(frozen=True)
@@ -100,22 +115,28 @@ class _Plan:
     motif: list[int]
 
 
-def _ba_shapes(random_edges: float, rng: np.random.Generator) -> _Plan:
-    _check_share(random_edges)
-    return _hang(HOUSE, 80, barabasi_albert(300, 5, rng), 300, random_edges, rng)
+def _ba_shapes(random_edges: float, base: int, motifs: int, rng: np.random.Generator) -> _Plan:
+    if base < 6:
+        raise ValueError(f"base is a number of nodes that link to 5 others, at least 6 (got {base})")
+    _check(random_edges, motifs, base)
+    return _hang(HOUSE, motifs, barabasi_albert(base, 5, rng), base, random_edges, rng)
 
 
-def _tree(motif: Motif, motifs: int, random_edges: float, rng: np.random.Generator) -> _Plan:
-    nodes = 2**9 - 1
-    _check_share(random_edges)
-    if not 1 <= motifs <= nodes:
-        raise ValueError(f"motifs hang on nodes of their own, so there are 1 to {nodes} (got {motifs})")
+def _tree(motif: Motif, depth: int, motifs: int, random_edges: float, rng: np.random.Generator) -> _Plan:
+    if not 1 <= depth <= 20:
+        raise ValueError(f"depth is a number of levels below the root, 1 to 20 (got {depth})")
+    nodes = 2 ** (depth + 1) - 1
+    _check(random_edges, motifs, nodes)
     return _hang(motif, motifs, [((i - 1) // 2, i) for i in range(1, nodes)], nodes, random_edges, rng)
 
 
-def _check_share(random_edges: float) -> None:
+def _check(random_edges: float, motifs: int, nodes: int) -> None:
     if not 0 <= random_edges <= 1:
         raise ValueError(f"random_edges is a share between 0 and 1 (got {random_edges})")
+    if not 1 <= motifs <= nodes:
+        raise ValueError(
+            f"motifs hang on base nodes of their own, of which there are {nodes}; ask for 1 to {nodes} (got {motifs})"
+        )
 
 
 def _hang(

@@ -3,10 +3,12 @@
 from collections.abc import Sequence
 from functools import lru_cache
 
+from torch_geometric.data import Data
+
+from ..datasets import molecule_of
 from . import parse
-from .chemistry import molecule_of
 from .parse import Reference
-from .problem import Problem
+from .problem import MAX_NODES, Problem
 from .subject import Example, Subject, subject_of
 
 KEPT = 64
@@ -47,8 +49,19 @@ class Catalogue:
             if not example.atoms:
                 raise Problem(f"{example.title} is no model of molecules, so it cannot read a SMILES.")
             text = parse.smiles(ref.smiles)
-            return subject_of(key, text, example, example.like_its_own(molecule_of(text, example.atoms)), None)
+            return subject_of(key, text, example, example.like_its_own(_molecule(text, example)), None)
         if example.kwargs:
             raise Problem("This model takes more than x and edge_index, which an uploaded graph does not have.")
         data, index, title = parse.graph(ref.graph, example.width)
         return subject_of(key, title, example, example.like_its_own(data), index)
+
+
+def _molecule(smiles: str, example: Example) -> Data:
+    """The molecule that somebody typed; what is wrong with it is told on the page."""
+    try:
+        data = molecule_of(smiles, example.atoms)
+    except (ValueError, ModuleNotFoundError) as error:
+        raise Problem(str(error)) from None
+    if len(data.x) > MAX_NODES:
+        raise Problem(f"The molecule has {len(data.x):,} atoms; the page takes up to {MAX_NODES:,}.")
+    return data

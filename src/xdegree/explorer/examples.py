@@ -8,12 +8,11 @@ from torch_geometric.data import Data
 from torch_geometric.utils import k_hop_subgraph
 
 from ..checkpoints import BrokenCheckpointError
-from ..datasets import Dataset, data_folder, graph_sst2, load, mutag
+from ..datasets import Dataset, data_folder, graph_sst2, load, mutag, toy_molecules, toy_sentences
 from ..datasets.folder import cache_folder
 from ..datasets.mutagenicity import ATOMS
 from ..recipes import Recipe, trained
 from ..training import TrainingResult
-from . import made_up
 from .subject import Example, Item
 
 SHOWN = 60
@@ -53,9 +52,8 @@ def molecules(folder: Path | None) -> Example:
         note = f"Mutagenicity: molecules that do or do not change the DNA of bacteria. {_model(reached)}"
         classes = ("mutagen", "nonmutagen")
     else:
-        dataset, names = made_up.molecules()
-        model, dataset, reached = trained(dataset, how=Recipe("GCN", 25, lr=0.01), folder=folder)
-        items = [Item(names[number], graph) for number, graph in _test(dataset)]
+        model, dataset, reached = trained(toy_molecules(), how=Recipe("GCN", 25, lr=0.01), folder=folder)
+        items = [Item(graph.smiles, graph) for _, graph in _test(dataset)]
         items.sort(key=lambda item: not item.title.startswith("c1ccc("))  # benzene rings first: easy to recognise
         note = f"Generated molecules, {dataset.note}. {_model(reached)}"
         classes = ("no nitro group", "nitro group")
@@ -68,8 +66,7 @@ def sentences(folder: Path | None) -> Example:
         model, dataset, reached = trained(graph_sst2(limit=3000), folder=folder)
         note = f"Film reviews of SST-2 as dependency trees ({dataset.note or 'the original'}). {_model(reached)}"
     else:
-        dataset = made_up.sentences()
-        model, dataset, reached = trained(dataset, how=Recipe("GCN", 12, lr=0.01), folder=folder)
+        model, dataset, reached = trained(toy_sentences(), how=Recipe("GCN", 12, lr=0.01), folder=folder)
         note = f"Generated sentences, {dataset.note}. {_model(reached)}"
     items = [Item(_cut(" ".join(graph.words)), graph) for _, graph in _test(dataset) if len(graph.words) > 3]
     return Example("sentences", "Sentences", note, "sentence", model, items[:SHOWN], ("negative", "positive"))

@@ -1,4 +1,4 @@
-"""Data for a machine that has none: molecules put together from parts, sentences from a small grammar.
+"""Toy data, made up on the spot: molecules put together from parts, sentences of a small grammar.
 
 Their labels follow a rule that is written here, so a reader can tell whether an explanation makes sense. They are for
 looking at explanations, not for judging models.
@@ -11,10 +11,9 @@ import torch
 from torch.nn.functional import one_hot
 from torch_geometric.data import Data
 
-from ..datasets import Dataset, graph_dataset
-from ..datasets.mutagenicity import ATOMS
-from ..datasets.sst2 import tree_edges
-from .chemistry import molecule_of
+from .dataset import Dataset, graph_dataset
+from .molecule import molecule_of
+from .sst2 import tree_edges
 
 NITRO = "[N+](=O)[O-]"
 _SCAFFOLDS = (
@@ -28,8 +27,11 @@ _GROUPS = (
 )
 
 
-def molecules(count: int = 700, seed: int = 0) -> tuple[Dataset, list[str]]:
-    """Molecules and their SMILES; the label is whether there is a nitro group (1), which half of them have."""
+def toy_molecules(count: int = 700, seed: int = 0) -> Dataset:
+    """Molecules put together from parts; the label is whether there is a nitro group (1), which half of them have.
+
+    Every graph has its ``smiles``, atoms one-hot as ``x``, and bond orders as ``bond`` (needs ``xdegree[chem]``).
+    """
     rng = np.random.default_rng(seed)
     found: dict[str, Data] = {}
     while len(found) < count:
@@ -39,10 +41,11 @@ def molecules(count: int = 700, seed: int = 0) -> tuple[Dataset, list[str]]:
             a, b = (NITRO, b) if rng.integers(2) else (a, NITRO)
         smiles = _SCAFFOLDS[rng.integers(len(_SCAFFOLDS))].format(a=a, b=b)
         if smiles not in found:
-            found[smiles] = molecule_of(smiles, ATOMS)
-            found[smiles].y = torch.tensor([label])
+            graph = molecule_of(smiles)
+            graph.y, graph.smiles = torch.tensor([label]), smiles
+            found[smiles] = graph
     note = "put together from parts; the label is whether there is a nitro group"
-    return graph_dataset("Generated-Molecules", list(found.values()), "atoms, one-hot", seed, note), list(found)
+    return graph_dataset("Generated-Molecules", list(found.values()), "atoms, one-hot", seed, note)
 
 
 _SUBJECTS = (
@@ -63,10 +66,11 @@ class _Clause:
     positive: bool
 
 
-def sentences(count: int = 1500, seed: int = 0) -> Dataset:
-    """Sentences as dependency trees; 1 is positive.
+def toy_sentences(count: int = 1500, seed: int = 0) -> Dataset:
+    """Sentences of a small grammar as dependency trees; the label 1 is positive.
 
-    "not" turns an adjective round; of two clauses the one after "but" counts, and "and" joins two that agree.
+    "not" turns an adjective round; of two clauses the one after "but" counts, and "and" joins two that agree. Every
+    graph has its ``words``.
     """
     rng = np.random.default_rng(seed)
     drawn: dict[str, tuple[list[str], list[int], bool]] = {}
