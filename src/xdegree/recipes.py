@@ -21,13 +21,28 @@ class Recipe:
     """
 
     kind: Kind
+    """``"GCN"`` or ``"GAT"``."""
     epochs: int
+    """Steps of Adam over the whole graph, or passes over the training graphs."""
     layers: int = 3
+    """Convolutions."""
     hidden: int = 20
+    """Their width."""
     lr: float = 0.005
+    """The learning rate of Adam."""
     weight_decay: float = 0.0
     first_l1: float = 0.0
+    """See `xdegree.training.train_node`."""
     degrees: bool = False
+    """Whether the model is given one-hot degrees, see `xdegree.datasets.one_hot_degree`."""
+
+    def __post_init__(self) -> None:
+        _check_kind(self.kind)
+
+
+def _check_kind(kind: str) -> None:
+    if kind not in MODELS:
+        raise ValueError(f"kind must be one of {tuple(MODELS)} (got {kind!r})")
 
 
 _EPOCHS: dict[str, int] = {"MUTAG": 30, "Graph-SST2": 10, "BA-2Motifs": 30}
@@ -39,8 +54,7 @@ def recipe(dataset: Dataset, kind: Kind = "GCN") -> Recipe:
     The paper's: 3 layers (4 for Tree-Grid), width 20, Adam with 0.005, 1,000 epochs for a GCN and 200 for a GAT on the
     synthetic graphs, 30 on MUTAG, 10 on Graph-SST2.
     """
-    if kind not in MODELS:
-        raise ValueError(f"kind must be one of {tuple(MODELS)} (got {kind!r})")
+    _check_kind(kind)
     epochs = _EPOCHS.get(dataset.name, 1000 if kind == "GCN" else 200)
     plain = Recipe(kind, epochs, layers=4 if dataset.name == "Tree-Grid" else 3, degrees=_needs_degrees(dataset, kind))
     return replace(plain, **_OTHERS.get((dataset.name, kind), {}))
@@ -82,13 +96,18 @@ def trained(
     """A trained model, the dataset as the model gets it, and what the model reaches.
 
     Args:
-        dataset: from `xdegree.datasets.load`.
+        dataset: from `xdegree.datasets.load`, `xdegree.datasets.graph_dataset` or `xdegree.datasets.node_dataset`.
         kind: of network.
         seed: of its first weights.
         how: other settings than those of `recipe`.
         folder: where models are kept; one that is there already, trained in the same way, is not trained again.
         progress: show a progress bar.
     """
+    if not isinstance(dataset, Dataset):
+        raise TypeError(
+            f"dataset must be an xdegree.datasets.Dataset (got {type(dataset).__name__}); load one by name, or make one"
+            " with graph_dataset or node_dataset. A model is trained on a Data object by xdegree.training.train_node"
+        )
     how = how or recipe(dataset, kind)
     if how.kind != kind:
         raise ValueError(f"the recipe is for a {how.kind}, but a {kind} was asked for")
