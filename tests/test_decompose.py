@@ -655,3 +655,31 @@ def test_attention_taken_as_a_whole_weighs_values_as_they_are() -> None:
 def test_a_softmax_as_output_cannot_be_taken_as_given() -> None:
     with pytest.raises(LostPortionsError, match="carries no portions"):
         decompose(lambda x: torch.softmax(x, 1), X, groups=[[0]], options=Options(attention="whole"))
+
+
+@pytest.mark.parametrize("block", [1, 7, 64])
+@pytest.mark.parametrize("conv", CONVS)
+def test_work_in_blocks_changes_nothing(conv: str, block: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    model, halves = net(conv), torch.rand(9, 12, generator=torch.Generator().manual_seed(0)) < 0.5
+    expected = decompose(model, X, EDGES, groups=halves).target
+    for module in ("portions", "rules.common"):
+        monkeypatch.setattr(f"xdegree.{module}.BLOCK", block)
+    assert_close(decompose(model, X, EDGES, groups=halves).target, expected)
+
+
+@pytest.mark.parametrize("attends", [False, True])
+def test_messages_that_are_not_written_out_survive_a_write_into_what_they_read(attends: bool) -> None:
+    weight = features(EDGES.shape[1], 1)
+
+    def model(x: torch.Tensor, edge_index: torch.Tensor, early: bool) -> torch.Tensor:
+        value, attention = x.clone(), x[edge_index[1]].sigmoid() if attends else weight
+        view = value[:, :2]
+        message = attention * value.index_select(0, edge_index[0])
+        if early:
+            message = message + 0
+        view.mul_(3)
+        return scatter(message, edge_index[1], dim_size=len(x)) + view.sum() * 0
+
+    halves = torch.rand(9, 12, generator=torch.Generator().manual_seed(0)) < 0.5
+    lazy, written = (decompose(model, X, EDGES, early, groups=halves).target for early in (False, True))
+    assert_close(lazy, written)

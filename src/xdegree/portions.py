@@ -38,17 +38,29 @@ class Alias:
         self.loose = False
 
 
+BLOCK = 2**16
+"""Numbers that are worked on at a time: what is computed on the way then stays in the processor's cache."""
+
+
 class Messages:
     """The target of messages along edges, not yet written out: rows of a source, each scaled by a number.
 
     ``x_j = x[source]; m = x_j * weight; sum of m by target`` is what most layers do. Written out, the messages
     are the largest thing in a pass, [E, K × F]; kept apart they are a sparse matrix that meets the source once.
+    Attention has a weight of its own for each group: such messages are written out and summed a few at a time.
     """
 
-    def __init__(self, source: Tensor | SparseRows, index: Tensor, weight: Tensor | None = None) -> None:
+    def __init__(
+        self,
+        source: Tensor | SparseRows,
+        index: Tensor,
+        weight: Tensor | None = None,
+        attention: Tensor | None = None,
+    ) -> None:
         self.source = source
         self.index = index
         self.weight = weight
+        self.attention = attention
         self._dense: Tensor | None = None
         self._sparse: SparseRows | None = None
 
@@ -59,16 +71,28 @@ class Messages:
 
     def scaled(self, weight: Tensor) -> "Messages":
         """Each message times a number of its own, ``[E]``."""
-        return Messages(self.source, self.index, weight if self.weight is None else self.weight * weight)
+        weight = weight if self.weight is None else self.weight * weight
+        return Messages(self.source, self.index, weight, self.attention)
+
+    def attended(self, attention: Tensor) -> "Messages":
+        """Each message times a number of its own for each group, ``[K, E, …]``, which broadcasts to the messages."""
+        attention = attention if self.attention is None else self.attention * attention
+        return Messages(self._dense_source(), self.index, self.weight, attention)
 
     def dense(self) -> Tensor:
         """Written out, for everything that is not a sum."""
         if self._dense is None:
-            gathered = rows(self._dense_source()).index_select(0, self.index)
-            if self.weight is not None:
-                gathered = gathered * self.weight.reshape(-1, *[1] * (gathered.dim() - 1))
-            self._dense = unrows(gathered)
+            self._dense = unrows(self._gathered(slice(None)))
         return self._dense
+
+    def _gathered(self, some: slice) -> Tensor:
+        """Some of the messages, rows first."""
+        gathered = rows(self._dense_source()).index_select(0, self.index[some])
+        if self.weight is not None:
+            gathered = gathered * self.weight[some].reshape(-1, *[1] * (gathered.dim() - 1))
+        if self.attention is not None:
+            gathered = gathered.mul_(rows(self.attention)[some])
+        return gathered
 
     def _dense_source(self) -> Tensor:
         if isinstance(self.source, SparseRows):
@@ -95,18 +119,30 @@ class Messages:
 
     def summed(self, index: Tensor, size: int) -> Tensor | SparseRows:
         """The messages summed by the rows that index names, ``[K, size, …]``: a sparse matrix times the source."""
+        if self._dense is not None:  # the source may have changed since
+            return _summed_rows(rows(self._dense), index, size)
         if isinstance(self.source, SparseRows):
             if self.is_thin():
                 pairs = self.sparse()
                 assert pairs is not None
                 return pairs.summed(index, size)
             self._dense_source()
+        if self.attention is not None:
+            return self._summed_in_blocks(index, size)
         return self._summed_dense(self._dense_source(), index, size)
+
+    def _summed_in_blocks(self, index: Tensor, size: int) -> Tensor:
+        k, e, *rest = self.shape
+        out = self._dense_source().new_zeros(size, k, *rest)
+        step = max(1, BLOCK // max(1, out[:1].numel())) if out.device.type == "cpu" else max(1, e)
+        for start in range(0, e, step):
+            some = slice(start, start + step)
+            out.index_add_(0, index[some], self._gathered(some))
+        return unrows(out)
 
     def _summed_dense(self, source: Tensor, index: Tensor, size: int) -> Tensor:
         if source.dtype not in (torch.float32, torch.float64):  # sparse matrices know no others
-            messages = rows(self.dense())
-            return unrows(messages.new_zeros(size, *messages.shape[1:]).index_add_(0, index, messages))
+            return _summed_rows(rows(self.dense()), index, size)
         n, *rest = rows(source).shape
         order = torch.argsort(index, stable=True)
         counts = torch.bincount(index, minlength=size)
@@ -114,6 +150,10 @@ class Messages:
         weight = source.new_ones(len(index)) if self.weight is None else self.weight.to(source.dtype)[order]
         matrix = torch.sparse_csr_tensor(start, self.index[order], weight, (size, n), check_invariants=False)
         return unrows((matrix @ rows(source).reshape(n, -1)).reshape(size, *rest))
+
+
+def _summed_rows(messages: Tensor, index: Tensor, size: int) -> Tensor:
+    return unrows(messages.new_zeros(size, *messages.shape[1:]).index_add_(0, index, messages))
 
 
 class Portions(Tensor):

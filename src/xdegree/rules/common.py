@@ -1,7 +1,7 @@
 """What several families of rules share: biases, telescoping sums, shares, lifting to the K dimension."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from enum import Enum
 from typing import Any
 
@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from ..options import Options
-from ..portions import Portions, rows, spread, target_of, unrows
+from ..portions import BLOCK, Portions, rows, spread, target_of, unrows
 from ..registry import Call
 
 
@@ -24,21 +24,41 @@ def share_bias(target: Tensor, total: Tensor, bias: Tensor | float, options: Opt
     shape = _broadcast(target.shape[1:], bias)
     if shape != target.shape[1:]:
         return target + finite(bias) * magnitude_share(target, total)
-    size = target.abs()
-    both = _magnitudes(target, total, size)
-    share = size.mul_(finite(bias))
-    return target.addcdiv_(share, both) if fresh else torch.addcdiv(target, share, both)
+    out = target if fresh else torch.empty_like(target)
+    constant = torch.as_tensor(finite(bias), dtype=target.dtype, device=target.device)
+    for part, whole, added, into in in_blocks(target, total, constant, out):
+        size = part.abs()
+        both = _magnitudes(part, whole, size)
+        torch.addcdiv(part, size.mul_(added), both, out=into)
+    return out
 
 
 def magnitude_share(target: Tensor, total: Tensor) -> Tensor:
     """|γ| / (|γ| + |β|): the target's share of what both compete for, 0 where there is nothing of either."""
-    size = target.abs()
-    return size.div_(_magnitudes(target, total, size))
+    share = torch.empty_like(target)
+    for part, whole, into in in_blocks(target, total, share):
+        size = torch.abs(part, out=into)
+        size.div_(_magnitudes(part, whole, size))
+    return share
 
 
 def _magnitudes(target: Tensor, total: Tensor, size: Tensor) -> Tensor:
     """|γ| + |β|, never 0; ``size`` is |γ|."""
     return (total - target).abs_().add_(size).clamp_min_(torch.finfo(target.dtype).tiny)
+
+
+def in_blocks(like: Tensor, *others: Tensor) -> Iterator[tuple[Tensor, ...]]:
+    """Cut a large target, and what broadcasts to it, along its outermost dimension in memory.
+
+    For chains of element-wise operations: block by block they take half of the time, as only what goes in and what
+    comes out meets main memory.
+    """
+    if like.numel() <= 2 * BLOCK or like.device.type != "cpu":
+        yield (like, *others)
+        return
+    dim = max(range(like.dim()), key=like.stride)
+    size = max(1, BLOCK * like.shape[dim] // like.numel())
+    yield from zip(*(x.expand(like.shape).split(size, dim) for x in (like, *others)), strict=True)
 
 
 def _broadcast(shape: torch.Size, other: Tensor | float) -> torch.Size:

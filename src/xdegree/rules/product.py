@@ -14,11 +14,20 @@ from .common import bilinear, finite, magnitude_share, shift, targets, telescope
 def mul(call: Call, a: Any, b: Any) -> Tensor | Messages:
     """attention × value: target × target, the other three products are background; a plain factor scales."""
     if carries(a) and carries(b):
-        return bilinear(call, torch.mul, a, b)
+        return _attended(call, a, b) or bilinear(call, torch.mul, a, b)
     x, factor = (a, b) if carries(a) else (b, a)
     if x.messages is not None and _per_row(factor, call.total):
         return x.messages.scaled(total_of(factor).reshape(-1))
     return spread(x.target, call.total.dim()) * total_of(factor)
+
+
+def _attended(call: Call, a: Portions, b: Portions) -> Messages | None:
+    """Messages times an attention that carries portions itself, without writing them out."""
+    value, attention = (a, b) if a.messages is not None else (b, a)
+    whole = value.dim() == attention.dim() and value.shape == call.total.shape
+    if call.options.product != "target" or value.messages is None or not whole:
+        return None
+    return value.messages.attended(attention.target)
 
 
 def _per_row(factor: Any, total: Tensor) -> bool:
