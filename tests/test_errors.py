@@ -2,13 +2,14 @@
 
 import json
 
+import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
 from helpers import EDGES, features, net, ready
 from torch import nn
 from torch_geometric.data import Data
-from torch_geometric.nn import BatchNorm, GCNConv
+from torch_geometric.nn import GCN, BatchNorm, GCNConv
 
 import xdegree
 from xdegree import Explanation, LostPortionsError, MissingRuleError, Options, check, decompose, explain
@@ -36,6 +37,8 @@ def says(error: pytest.ExceptionInfo, *words: str) -> None:
         (["01"], TypeError, ["group 0", "'01'"]),
         ([[0.0]], TypeError, ["group 0", "whole node ids", "0.0"]),
         ([["a"]], TypeError, ["group 0", "whole node ids", "a"]),
+        ([[[0], [1]]], TypeError, ["group 0", "[[0], [1]]", "a list of lists"]),
+        (None, TypeError, ["groups is None", "[[0], [4, 7]]"]),
         ([[True, False]], TypeError, ["whole node ids", "True", "mask [K, N]"]),
         ([torch.tensor([0.5])], TypeError, ["whole node ids", "0.5"]),
         (torch.ones(1, 11, dtype=torch.bool), ValueError, ["[K, 12]", "[K, 12, 4]", "[1, 11]"]),
@@ -235,12 +238,112 @@ def test_probe_on_a_plain_function():
         ([3, 12], ValueError, ["index 12", "0 to 11"]),
         ([], ValueError, ["empty list"]),
         (torch.tensor(3.5), TypeError, ["whole number", "3.5"]),
+        (torch.arange(12) < 3, TypeError, ["mask.nonzero().flatten()"]),
     ],
 )
 def test_index(index, kind, words):
     with pytest.raises(kind) as error:
         explain(net(), X, EDGES, index=index)
     says(error, *words)
+
+
+def test_numbers_of_numpy_are_numbers():
+    assert explain(net(), X, EDGES, index=np.int64(3), target=np.int64(1)).target == 1
+    assert [e.index for e in explain(net(), X, EDGES, index=np.array([3, 4]))] == [3, 4]
+
+
+def test_a_call_for_one_row_does_not_offer_several():
+    with pytest.raises(ValueError, match="the one node that is explained, index=0 to 11"):
+        xdegree.agglomerate(net(), X, EDGES)
+    with pytest.raises(TypeError, match=r"0 to 11 \(got 'all'\)"):
+        xdegree.agglomerate(net(), X, EDGES, index="all")
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        ((X, EDGES.t()), ["edge_index is [28, 2] instead of [2, E]", "edge_index.t()"]),
+        ((X, EDGES.double()), ["edge_index is torch.float64", "edge_index.long()"]),
+        ((X, torch.ones(12, 12, dtype=torch.float64)), ["[12, 12] instead of [2, E]", "nonzero().t()"]),
+        ((X, EDGES.numpy()), ["edge_index is a ndarray", "torch.tensor"]),
+        ((X, EDGES + 1), ["names nodes 1 to 12", "rows 0 to 11"]),
+        ((X[:10], EDGES), ["names nodes 0 to 11", "rows 0 to 9"]),
+        ((X.float(), EDGES), ["x is torch.float32", "weights are torch.float64", "x.to(torch.float64)"]),
+        ((X[:, 0], EDGES), ["x is [12] instead of [nodes, features]"]),
+        ((X,), ["missing a required argument: 'edge_index'"]),
+        ((X, EDGES, torch.zeros(5, dtype=torch.long)), ["batch names the graph of each node", "[12]", "[5]"]),
+    ],
+)
+@pytest.mark.parametrize("call", ["decompose", "explain", "check"])
+def test_arguments_that_the_model_itself_cannot_take(call, args, words):
+    model = net(level="graph") if len(args) == 3 else net()
+    extra = {"decompose": {"groups": [[0]]}, "explain": {"index": 0}, "check": {}}[call]
+    with pytest.raises(ValueError, match="cannot be called with these arguments") as error:
+        getattr(xdegree, call)(model, *args, **extra)
+    says(error, *words)
+    assert error.value.__cause__ is not None  # the model's own words
+
+
+def test_the_same_after_a_call_that_was_right():
+    model = net()
+    explain(model, X, EDGES, index=0)
+    with pytest.raises(ValueError, match="rows 0 to 9"):
+        explain(model, X[:10], EDGES, index=0)
+
+
+def test_too_few_features_for_a_model_of_pyg():
+    model = GCN(3, 8, 2, 2).double().eval()
+    with pytest.raises(ValueError, match="x has 4 features per node, it expects 3"):
+        explain(model, X, EDGES, index=0)
+
+
+def test_an_error_of_the_model_itself_stays_what_it_is():
+    def broken(x, edge_index):
+        raise RuntimeError("something of its own")
+
+    with pytest.raises(RuntimeError, match="something of its own"):
+        explain(broken, X, EDGES, index=0)
+
+
+def test_a_keyword_that_nobody_knows():
+    with pytest.raises(ValueError, match="unexpected keyword argument 'idx'") as error:
+        explain(net(), X, EDGES, idx=3)
+    says(error, "x, edge_index, batch", "go to the model")
+
+
+@pytest.mark.parametrize("model", [None, GCNConv, {"weight": X}, X])
+def test_something_else_than_a_model(model):
+    with pytest.raises(TypeError, match="the first argument is the model"):
+        explain(model, X, EDGES, index=0)
+
+
+@pytest.mark.parametrize(
+    ("first", "words"), [([Data(x=X, edge_index=EDGES)], "Batch.from_data_list"), ((X, EDGES), "one by one")]
+)
+def test_arguments_in_a_list(first, words):
+    with pytest.raises(TypeError, match=words):
+        explain(net(), first, index=0)
+
+
+@pytest.mark.parametrize("given", [{"neighbours": 0}, {"neighbours": 2.5}, {"neighbours": 3, "seed": "a"}])
+def test_neighbours_and_their_seed(given):
+    with pytest.raises(ValueError, match="must be a whole number of at least"):
+        explain(net(), X, EDGES, index=0, **given)
+
+
+def test_how_many_scores():
+    e = explain(net(), X, EDGES, index=0)
+    for k in ("3", -1, 2.0):
+        with pytest.raises(ValueError, match="how many scores"):
+            e.top(k)
+
+
+def test_places_where_nothing_can_be_saved(tmp_path):
+    e = explain(net(), X, EDGES, index=0)
+    with pytest.raises(FileNotFoundError, match=r"there is no folder .*none.*make it first"):
+        e.save(tmp_path / "none" / "e.json")
+    with pytest.raises(IsADirectoryError, match="is a folder"):
+        e.save(tmp_path)
 
 
 def test_index_of_graphs():

@@ -80,6 +80,8 @@ def decompose(
         model_kwargs: keyword arguments of the model whose names are taken by this function.
         **kwargs: all other keyword arguments of the model.
     """
+    if groups is None:
+        raise TypeError("groups is None; name what is asked about: groups=[[0], [4, 7]]")
     call = model_call(model, args, {**kwargs, **(model_kwargs or {})})
     options = Options.of(options)
     prepare(model, call)

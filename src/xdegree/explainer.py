@@ -47,6 +47,8 @@ class DegreeExplainer(ExplainerAlgorithm):
     ) -> None:
         super().__init__()
         check_choices(reading, edges, memory)
+        if edges is None:
+            raise ValueError("edges says how edges are scored, 'pair' or 'mean' (got None)")
         self.reading: Reading = reading
         self.edges = edges
         self.layer = layer
@@ -104,6 +106,8 @@ class DegreeExplainer(ExplainerAlgorithm):
     ) -> tuple[Tensor, Tensor, Tensor | None]:
         """Rows, their classes and signs. A binary model has one output for two classes: class 0 is its negative."""
         rows = torch.arange(len(table)) if index is None else torch.as_tensor(index).reshape(-1)
+        if len(rows) and not (0 <= int(rows.min()) and int(rows.max()) < len(table)):
+            raise ValueError(f"index is out of range: the model predicts rows 0 to {len(table) - 1} (got {index})")
         if self.model_config.mode == ModelMode.regression:
             return rows.repeat_interleave(table.shape[1]), torch.arange(table.shape[1]).repeat(len(rows)), None
         labels = target.reshape(-1)

@@ -16,6 +16,10 @@ def write_json(path: str | Path, content: dict[str, Any]) -> Path:
 def write_text(path: str | Path, text: str) -> Path:
     """Write a file beside its place and move it there when it is whole."""
     path = Path(path)
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"there is no folder {path.parent}, so {path} cannot be saved; make it first")
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a folder; name a file in it")
     part = path.with_name(path.name + ".part")
     part.write_text(text, encoding="utf-8")
     part.replace(path)
@@ -32,7 +36,9 @@ def read_json(path: str | Path, form: str, what: str, build: Callable[[dict[str,
         raise ValueError(f"{path} is no saved {what} (expected format {form!r})")
     try:
         return build(content)
-    except (KeyError, TypeError, ValueError, AttributeError, RuntimeError) as error:
+    except KeyError as error:
+        raise ValueError(f"{path} is a broken {what}: {error} is missing") from None
+    except (TypeError, ValueError, AttributeError, RuntimeError) as error:
         raise ValueError(f"{path} is a broken {what}: {type(error).__name__}: {error}") from None
 
 

@@ -82,9 +82,11 @@ def _ids(group: Any, number: int, count: int, what: str) -> list[int]:
         )
     group = [item.item() if hasattr(item, "item") else item for item in group]
     if any(isinstance(item, bool) or not isinstance(item, int) for item in group):
-        raise TypeError(
-            f"group {number} must hold whole {what} ids (got {short(group)}); give truth values as a mask [K, N]"
+        masks = all(isinstance(item, bool) for item in group)
+        advice = (
+            "give truth values as one tensor, a mask [K, N]" if masks else "groups is a list of lists: [[0], [4, 7]]"
         )
+        raise TypeError(f"group {number} must hold whole {what} ids (got {short(group)}); {advice}")
     outside = [item for item in group if not 0 <= item < count]
     if outside:
         raise ValueError(f"group {number} names {what}s {short(outside)}, but ids go from 0 to {count - 1}")

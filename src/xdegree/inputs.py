@@ -64,7 +64,14 @@ class ModelCall:
                 return _data_with(value, given)
             return mapped_tensors(Tensor.clone, value)
 
-        output = model(*[given(a) for a in self.args], **{name: given(a) for name, a in self.kwargs.items()})
+        args, kwargs = [given(a) for a in self.args], {name: given(a) for name, a in self.kwargs.items()}
+        try:
+            output = model(*args, **kwargs)
+        except (TypeError, ValueError, IndexError, RuntimeError) as error:
+            found = _faults(model, self)
+            if not found:
+                raise
+            raise ValueError(f"the model cannot be called with these arguments: {'; '.join(found)}") from error
         return output if self.part is None else self._pick(output)
 
     def _pick(self, output: Any) -> Any:
@@ -78,6 +85,51 @@ class ModelCall:
         """All tensors among the arguments."""
         inputs = [dict(a.to_dict()) if isinstance(a, BaseData) else a for a in self.args]
         return [leaf for leaf in leaves((inputs, dict(self.kwargs))) if isinstance(leaf, Tensor)]
+
+
+def _faults(model: Any, call: ModelCall) -> list[str]:
+    """What is usually wrong with the arguments of a model that raises: looked for only then, since it takes time."""
+    found = []
+    x, edges, batch = call.x, call.get("edge_index"), call.get("batch")
+    try:
+        inspect.signature(model.forward if isinstance(model, nn.Module) else model).bind(*call.args, **call.kwargs)
+    except TypeError as error:
+        unknown = "; keywords that xdegree does not know go to the model" if "unexpected" in str(error) else ""
+        found.append(f"{error} (it takes {', '.join(p.name for p in _parameters(model))}{unknown})")
+    except ValueError:
+        pass
+    if not isinstance(x, Tensor):
+        return found
+    weights = {p.dtype for p in model.parameters() if p.is_floating_point()} if isinstance(model, nn.Module) else set()
+    if len(weights) == 1 and x.is_floating_point() and x.dtype not in weights:
+        [dtype] = weights
+        found.append(f"x is {x.dtype}, its weights are {dtype}; convert x: x.to({dtype})")
+    width = getattr(model, "in_channels", None)
+    if x.dim() < 2 and x.is_floating_point():
+        found.append(f"x is {list(x.shape)} instead of [nodes, features]; a single feature is x.unsqueeze(1)")
+    elif isinstance(width, int) and width > 0 and x.shape[-1] != width:
+        found.append(f"x has {x.shape[-1]} features per node, it expects {width}")
+    if isinstance(batch, Tensor) and (batch.is_floating_point() or batch.shape != x.shape[:1]):
+        got = f"{batch.dtype} {list(batch.shape)}"
+        found.append(f"batch names the graph of each node, whole numbers [{len(x)}] (got {got})")
+    return found + ([] if edges is None else _edge_faults(edges, len(x)))
+
+
+def _edge_faults(edges: Any, nodes: int) -> list[str]:
+    if not isinstance(edges, Tensor):
+        known = isinstance(edges, list | tuple) or type(edges).__module__ == "numpy"
+        return [f"edge_index is a {type(edges).__name__}; make it a tensor: torch.tensor(edge_index)"] if known else []
+    if edges.layout != torch.strided:
+        return []
+    if edges.dim() != 2 or edges.shape[0] != 2:
+        pairs = edges.dim() == 2 and edges.shape[1] == 2
+        advice = "it lies on its side: edge_index.t()" if pairs else "an adjacency matrix becomes one by .nonzero().t()"
+        return [f"edge_index is {list(edges.shape)} instead of [2, E]; {advice}"]
+    if edges.is_floating_point() or edges.dtype == torch.bool:
+        return [f"edge_index is {edges.dtype}; node ids are whole numbers: edge_index.long()"]
+    low, high = (int(edges.min()), int(edges.max())) if edges.numel() else (0, -1)
+    outside = low < 0 or high >= nodes
+    return [f"edge_index names nodes {low} to {high}, but x has rows 0 to {nodes - 1}"] if outside else []
 
 
 def mapped_tensors(f: Callable[[Tensor], Any], value: Any) -> Any:
@@ -100,10 +152,21 @@ def _data_with(data: Any, given: Callable[[Any], Any]) -> Any:
 
 def model_call(model: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> ModelCall:
     """The user's arguments as a call; a PyG ``Data`` gives each parameter of the model what it has by that name."""
+    if isinstance(model, type) or not callable(model):
+        got = f"the class {model.__name__}" if isinstance(model, type) else f"a {type(model).__name__}"
+        raise TypeError(f"the first argument is the model, made and trained, as in (model, x, edge_index) (got {got})")
     if not args and "x" not in kwargs and "x_dict" not in kwargs:
         raise TypeError(
             "the model's arguments are missing; give them as the model takes them: (model, x, edge_index, …)"
         )
+    if args and isinstance(args[0], list | tuple) and len(args[0]) and isinstance(args[0][0], Tensor | BaseData):
+        several = isinstance(args[0][0], BaseData)
+        advice = (
+            "put the graphs into a batch: Batch.from_data_list(graphs)"
+            if several
+            else "give them one by one: (model, x, edge_index)"
+        )
+        raise TypeError(f"the model's arguments came as a {type(args[0]).__name__}; {advice}")
     parameters = _parameters(model)
     if not args or not isinstance(args[0], BaseData):
         return ModelCall(args, kwargs, tuple(p.name for p in parameters))

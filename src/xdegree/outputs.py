@@ -76,6 +76,12 @@ def find_batch(call: ModelCall) -> Tensor | None:
     return found[0] if len(found) == 1 and len(found[0]) else None
 
 
+def plain_number(value: Any) -> Any:
+    """A single number of PyTorch or NumPy as one of Python; anything else as it is."""
+    single = getattr(value, "shape", None) == () or (isinstance(value, Tensor) and value.numel() == 1)
+    return value.item() if single else value
+
+
 def check_rows(index: Any, table: Table) -> tuple[list[int], bool]:
     """The rows that are explained and whether it is a single one, or a clear error."""
     return check_rows_among(index, len(table.values), table.level)
@@ -94,9 +100,10 @@ def check_rows_among(index: Any, rows: int, level: Level) -> tuple[list[int], bo
             ' them, or index="all"'
         )
     single = not isinstance(index, Iterable) or (isinstance(index, Tensor) and index.dim() == 0)
-    chosen = [index] if single else list(index)
-    chosen = [i.item() if isinstance(i, Tensor) and i.numel() == 1 else i for i in chosen]
+    chosen = [plain_number(i) for i in ([index] if single else index)]
     for i in chosen:
+        if isinstance(i, bool) and not single:
+            raise TypeError("index is a mask; name the rows themselves: index=mask.nonzero().flatten()")
         if isinstance(i, bool) or not isinstance(i, int):
             raise TypeError(f"index must be a whole number or a list of them (got {index!r})")
         if not 0 <= i < rows:
@@ -108,9 +115,12 @@ def check_rows_among(index: Any, rows: int, level: Level) -> tuple[list[int], bo
 
 def check_index(index: Any, table: Table) -> int:
     """The one row that is explained."""
+    last = len(table.values) - 1
+    if index is None and last > 0:
+        raise ValueError(f"index is missing: name the one {table.level} that is explained, index=0 to {last}")
     rows, single = check_rows(index, table)
     if not single:
-        raise TypeError(f"index must be one whole number here (got {index!r})")
+        raise TypeError(f"index must be one whole number here, 0 to {last} (got {index!r})")
     return rows[0]
 
 
@@ -119,10 +129,9 @@ def check_target(target: Any, prediction: Tensor) -> int:
     classes = len(prediction)
     if target is None:
         return int(prediction.argmax())
-    if isinstance(target, Tensor) and target.numel() == 1:
-        target = target.item()
+    target = plain_number(target)
     if isinstance(target, bool) or not isinstance(target, int):
-        raise TypeError(f"target must be a whole number, the class (got {target!r})")
+        raise TypeError(f"target must be one whole number, the class, for all that is explained (got {target!r})")
     if not 0 <= target < classes:
         raise ValueError(f"target {target} is out of range: the model has the classes 0 to {classes - 1}")
     return target
