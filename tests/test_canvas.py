@@ -2,6 +2,7 @@
 
 import itertools
 import xml.etree.ElementTree as ElementTree
+from dataclasses import replace
 
 import pytest
 import torch
@@ -83,7 +84,17 @@ def test_messages_of_both_directions_add_up():
 
 
 def test_a_whole_graph_has_no_explained_node():
-    assert explained_node(explain(net(level="graph"), features(), EDGES)) is None
+    e = explain(net(level="graph"), features(), EDGES)
+    assert explained_node(e) is None
+    assert explained_node(replace(e, nodes=torch.arange(3))) is None
+    assert explained_node(replace(e, nodes=torch.arange(3), level="edge")) is None  # the link 0 is not the node 0
+    assert explained_node(replace(e, nodes=torch.arange(3), level=None)) == 0
+
+
+@pytest.mark.parametrize("scores", [explain(net(), features(), EDGES, index=[1, 2]), 5, "text"])
+def test_what_has_no_scores(scores):
+    with pytest.raises((TypeError, ValueError)):
+        node_scores(scores)
 
 
 def test_a_level_colours_nodes_and_the_edges_within_groups():

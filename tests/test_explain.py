@@ -1,5 +1,7 @@
 """Explanations of one prediction: where they look, what they read, and what the result can do."""
 
+import json
+
 import networkx
 import pandas
 import pytest
@@ -434,8 +436,29 @@ def test_save_and_load(tmp_path, dtype, edges):
     for name in ("node_scores", "prediction", "nodes", "edge_index", "edge_scores"):
         before, after = getattr(e, name), getattr(again, name)
         assert (before is None and after is None) or (torch.equal(before, after) and before.dtype == after.dtype)
-    for name in ("target", "index", "reading", "edges", "options"):
+    for name in ("target", "index", "reading", "edges", "options", "level"):
         assert getattr(e, name) == getattr(again, name)
+
+
+def test_a_file_from_before_there_were_levels(tmp_path):
+    path = explain(net(), X, EDGES, index=5).save(tmp_path / "e.json")
+    content = json.loads(path.read_text())
+    del content["level"], content["sampling_error"]
+    path.write_text(json.dumps(content))
+    assert Explanation.load(path).level is None
+    path.write_text(json.dumps({**content, "level": "atom"}))
+    with pytest.raises(ValueError, match="level must be one of"):
+        Explanation.load(path)
+
+
+def test_an_explanation_says_its_level():
+    assert explain(net(), X, EDGES, index=5).level == "node"
+    several = explain(net(), X, EDGES, index=[5, 6])
+    assert (several.level, several[0].level) == ("node", "node")
+    assert explain(net(), X, EDGES, index=5, of="edge").level == "node"
+    of_graph = explain(net(level="graph"), X, EDGES)
+    assert of_graph.level == "graph"
+    assert "index=0, level='graph'" in repr(of_graph)
 
 
 def test_save_and_load_infinities_and_an_edgeless_graph(tmp_path):

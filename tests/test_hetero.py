@@ -1,5 +1,7 @@
 """Graphs with several types of nodes and edges."""
 
+import json
+
 import pytest
 import torch
 from helpers import assert_close, features, ready
@@ -315,6 +317,53 @@ def test_a_missing_rule_names_the_layer():
     with pytest.raises(MissingRuleError, match="i0"):
         explain(ready(Odd(hetero_conv)), X, EDGES, index=1)
     assert not check(ready(Odd(hetero_conv)), X, EDGES).ok
+
+
+@pytest.mark.parametrize("of", ["node", "edge", "feature"])
+def test_save_and_load(tmp_path, of):
+    e = explain(model_of("HGTConv"), X, EDGES, index=1, of=of)
+    again = HeteroExplanation.load(e.save(tmp_path / "e.json"))
+    assert (again.of, again.index, again.target, again.level, again.options) == (of, 1, e.target, "node", e.options)
+    for before, after in ((e.scores, again.scores), (e.edge_index, again.edge_index)):
+        assert list(before) == list(after)
+        assert all(
+            torch.equal(before[kind], after[kind]) and before[kind].dtype == after[kind].dtype for kind in before
+        )
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"format": "xdegree.explanation/1"}, "no saved hetero explanation"),
+        ({"prediction": None}, "broken.*prediction"),
+        ({"target": 99}, "broken.*target"),
+        ({"of": "atom"}, "broken.*of must be one of"),
+        ({"node_scores": [["paper", "abc"]]}, "broken"),
+        ({"node_scores": [[5, [1.0]]]}, "broken"),
+        ({"edge_index": [[["a", "b"], [[0], [0]]]]}, "broken.*types"),
+        ({"edge_index": [["a", [[0], [0]]]]}, "broken.*three names"),
+        ({"edge_index": [[["a", "b", "c"], [0]]]}, "broken.*2, E"),
+    ],
+)
+def test_broken_files(tmp_path, changes, words):
+    path = explain(model_of("HGTConv"), X, EDGES, index=1).save(tmp_path / "e.json")
+    path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
+    with pytest.raises(ValueError, match=words):
+        HeteroExplanation.load(path)
+
+
+def test_without_types_for_pictures():
+    e = explain(model_of("HGTConv"), X, EDGES, index=1, edges="mean")
+    flat = e.to_homogeneous()
+    assert (flat.num_nodes, flat.target) == (10, e.target)
+    assert e.names == [f"paper {i}" for i in range(6)] + [f"author {i}" for i in range(4)]
+    assert torch.equal(flat.node_scores, torch.cat([e.node_scores["paper"], e.node_scores["author"]]))
+    ends = [(e.names[u], e.names[v]) for u, v in flat.edge_index.t().tolist()]
+    u, v = EDGES[WRITES][:, 0].tolist()
+    assert (f"author {u}", f"paper {v}") in ends
+    assert len(flat.edge_scores) == flat.edge_index.shape[1]
+    with pytest.raises(ValueError, match="only scores of nodes"):
+        explain(model_of("HGTConv"), X, EDGES, index=1, of="edge").to_homogeneous()
 
 
 def test_results_in_other_forms():

@@ -57,7 +57,7 @@ class Answer:
     edge_scores: Tensor | None = None
     sampling_error: Tensor | None = None
 
-    def explanations(self, call: ModelCall, question: Question) -> Explanations:
+    def explanations(self, call: ModelCall, question: Question, level: Level = "node") -> Explanations:
         """What the user gets."""
         return Explanations(
             predictions=self.predictions,
@@ -75,6 +75,7 @@ class Answer:
             reading=question.reading,
             edges=question.edges,
             options=question.options,
+            level=level,
         )
 
     @classmethod

@@ -1,6 +1,7 @@
 """Any graph: places that follow the hops between nodes."""
 
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 import networkx as nx
 import numpy as np
@@ -39,11 +40,19 @@ def _layout(graph: "nx.Graph[int]") -> dict[int, Point]:
         apart = 1 + max(max(row.values()) for row in paths.values())  # parts without a path stand side by side
         hops = np.array([[paths[u].get(v, apart) for v in graph] for u in graph], dtype=float)
         dist = {u: dict(zip(graph, row, strict=True)) for u, row in zip(graph, hops.tolist(), strict=True)}
-        place = nx.kamada_kawai_layout(graph, dist=dist, pos=_start(graph, hops))
+        place = _kamada_kawai(graph, dist, _start(graph, hops))
     xy = np.array([place[node] for node in graph])
     xy -= xy.mean(0)
     xy = xy @ np.linalg.eigh(xy.T @ xy)[1][:, ::-1]  # the long side lies flat
     return {node: (x, y) for node, (x, y) in zip(graph, xy.tolist(), strict=True)}
+
+
+def _kamada_kawai(graph: "nx.Graph[int]", dist: Any, start: dict[int, np.ndarray]) -> dict[int, np.ndarray]:
+    try:
+        return nx.kamada_kawai_layout(graph, dist=dist, pos=start)
+    except ModuleNotFoundError as error:  # networkx comes with torch, but what this layout needs does not
+        message = f'laying out a graph needs {error.name}: pip install "xdegree[plot]"'
+        raise ModuleNotFoundError(message, name=error.name) from error
 
 
 def _start(graph: "nx.Graph[int]", hops: np.ndarray) -> dict[int, np.ndarray]:

@@ -3,15 +3,17 @@
 import math
 from collections.abc import Iterable, Mapping, Sequence
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from ..explanation import Explanation
+from ..explanation import Explanation, Explanations
 from ..tree import Level
 from .base import Canvas, Edge, edge_of
 from .colours import signed_colour
 
-Scores = Explanation | Tensor | Sequence[float]
+ScoresLike = Explanation | Tensor | Sequence[float]
+"""What views draw: a result, or one number per node."""
 UNITS = {
     "contribution": "contribution to the prediction (logits)",
     "probability": "contribution to the prediction (probability)",
@@ -19,7 +21,7 @@ UNITS = {
 }
 
 
-def node_scores(scores: Scores) -> list[float]:
+def node_scores(scores: ScoresLike) -> list[float]:
     """One number per node: its own score, else the sum over its features, else 0 where only edges were scored."""
     found: Tensor
     if isinstance(scores, Explanation):
@@ -30,6 +32,11 @@ def node_scores(scores: Scores) -> list[float]:
         else:
             found = torch.zeros(scores.num_nodes)
     else:
+        if not isinstance(scores, Tensor | Sequence | np.ndarray) or isinstance(scores, Explanations):
+            several = "; take one of them, as scores[0]" if isinstance(scores, Explanations) else ""
+            raise TypeError(
+                f"scores must be an xdegree.Explanation or one number per node (got {type(scores).__name__}{several})"
+            )
         found = torch.as_tensor(scores)
     if found.dim() != 1 or not found.isfinite().all():
         raise ValueError(f"node_scores holds one finite number per node (got shape {list(found.shape)})")
@@ -38,7 +45,7 @@ def node_scores(scores: Scores) -> list[float]:
 
 
 def edge_scores(
-    scores: Scores, edge_index: Tensor | None = None, given: Tensor | Mapping[Edge, float] | None = None
+    scores: ScoresLike, edge_index: Tensor | None = None, given: Tensor | Mapping[Edge, float] | None = None
 ) -> dict[Edge, float]:
     """One number per edge, whatever its direction; empty where edges were not scored.
 
@@ -70,7 +77,9 @@ def unit_of(scores: object) -> str:
 
 
 def explained_node(e: Explanation) -> int | None:
-    """The explained node, if the result can only be that of a node: its computation graph is a part, and holds it."""
+    """The explained node; of a file that does not say its level, if its computation graph is a part and holds it."""
+    if e.level is not None:
+        return e.index if e.level == "node" else None
     inside = len(e.nodes) < e.num_nodes and e.index in set(e.nodes.tolist())
     return e.index if inside else None
 

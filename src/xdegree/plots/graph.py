@@ -16,7 +16,7 @@ from ..canvas import (
     INK,
     Canvas,
     Edge,
-    Scores,
+    ScoresLike,
     edge_scores,
     explained_node,
     graph_canvas,
@@ -34,7 +34,7 @@ MANY = 16  # labels outside of their nodes at most: more would cover each other
 
 
 def plot_graph(
-    scores: Scores,
+    scores: ScoresLike,
     edge_index: Tensor | None = None,
     *,
     edges: Tensor | Mapping[Edge, float] | None = None,

@@ -12,7 +12,7 @@ from matplotlib.patches import Circle, Ellipse, Patch, PathPatch
 from matplotlib.path import Path
 from torch import Tensor
 
-from ..canvas import INK, Edge, Molecule, Scores, edge_scores, molecule_canvas, node_scores, signed_colour, unit_of
+from ..canvas import INK, Edge, Molecule, ScoresLike, edge_scores, molecule_canvas, node_scores, signed_colour, unit_of
 from ..datasets.mutagenicity import ATOMS
 from .style import bare, centred, colour_bar, figure_of, ids, new_axes
 
@@ -27,7 +27,7 @@ _CODES = {"M": (Path.MOVETO,), "L": (Path.LINETO,), "Q": (Path.CURVE3, Path.CURV
 
 
 def plot_molecule(
-    scores: Scores,
+    scores: ScoresLike,
     smiles: str | None = None,
     *,
     mol: "Mol | None" = None,

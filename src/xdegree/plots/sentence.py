@@ -15,7 +15,7 @@ from ..canvas import (
     INK,
     NOTHING,
     Edge,
-    Scores,
+    ScoresLike,
     Sentence,
     edge_scores,
     node_scores,
@@ -32,7 +32,7 @@ LETTER = 0.2  # inches
 
 
 def plot_sentence(
-    scores: Scores,
+    scores: ScoresLike,
     words: Sequence[str],
     *,
     heads: Sequence[int] | Tensor | None = None,
