@@ -1,5 +1,6 @@
 """What is predicted beyond one class of one node: links, several rows, all classes, regression, many labels."""
 
+import warnings
 from collections.abc import Sequence
 
 import pytest
@@ -14,6 +15,9 @@ from torch_geometric.nn import GAE, GCNConv, SAGEConv
 
 from xdegree import DegreeExplainer, Options, decompose, explain
 from xdegree.portions import LostPortionsError
+
+# Dot products by the paper's rule are tested here on purpose.
+pytestmark = pytest.mark.filterwarnings("ignore:most nodes that can contribute to this link:UserWarning")
 
 X = features()
 LINKS = torch.tensor([[0, 3, 5, 11], [1, 4, 9, 11]])
@@ -74,6 +78,18 @@ def test_shared_products_add_up_and_strict_ones_lose_what_reaches_one_side_only(
     half = explain(model, X, no_edges, apart, index=0, options=Options(product="share"))
     assert not alone.node_scores.any()
     torch.testing.assert_close(half.node_scores[:2], half.prediction.expand(2) / 2, rtol=0, atol=1e-12)
+
+
+def test_a_dot_product_by_the_paper_s_rule_gets_a_hint():
+    apart, no_edges = torch.tensor([[0], [1]]), torch.zeros(2, 0, dtype=torch.long)
+    with pytest.warns(UserWarning, match=r"only one of them .*Options\(product=\"share\"\)") as found:
+        explain(ready(LinkPredictor()), X, no_edges, apart)
+    assert found[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        explain(ready(LinkPredictor()), X, no_edges, apart, options=Options(product="share"))
+        explain(ready(LinkPredictor()), X, no_edges, apart, reading="strength")
+        explain(ready(LinkPredictor("mlp")), X, no_edges, apart)
 
 
 @pytest.mark.parametrize("decoder", ["dot", "column", "mlp"])

@@ -1,10 +1,11 @@
 """Explain predictions: what each node, edge or feature contributes."""
 
+import warnings
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal, overload
 
 import torch
 from torch import Tensor, nn
@@ -25,7 +26,7 @@ from .decompose import decompose_at, whole_survey
 from .edges import find_edge_index, find_edges
 from .explanation import Explanation, Explanations, HeteroExplanation
 from .focus import Focus, NeedsWhole, TooMuch
-from .inputs import ModelCall, model_call, prepare
+from .inputs import ModelCall, model_call, prepare, short
 from .memory import Memory, budget
 from .nearby import Nearby, is_large
 from .neighbours import Sampling
@@ -48,6 +49,96 @@ from .scores import (
     score_typed_entries,
 )
 from .sources import Of, Source, find_source
+
+
+# Type checkers know the answer by the features and the index; what PyG's untyped objects stand in for, they do not.
+@overload
+def explain(
+    model: Callable[..., Any],
+    x: Tensor,
+    *args: Any,
+    index: int | None = None,
+    target: int | None = None,
+    of: Of = "node",
+    reading: Reading = "contribution",
+    edges: Edges | None = None,
+    options: Options | None = None,
+    **kwargs: Any,
+) -> Explanation: ...
+
+
+@overload
+def explain(
+    model: Callable[..., Any],
+    x: Tensor,
+    *args: Any,
+    index: Sequence[int] | Literal["all"],
+    target: int | None = None,
+    of: Literal["node"] = "node",
+    reading: Reading = "contribution",
+    edges: Edges | None = None,
+    options: Options | None = None,
+    **kwargs: Any,
+) -> Explanations: ...
+
+
+@overload
+def explain(
+    model: Callable[..., Any],
+    x: Tensor,
+    *args: Any,
+    index: Sequence[int] | Literal["all"],
+    target: int | None = None,
+    of: Literal["edge", "feature", "edge_feature"],
+    reading: Reading = "contribution",
+    edges: Edges | None = None,
+    options: Options | None = None,
+    **kwargs: Any,
+) -> list[Explanation]: ...
+
+
+@overload
+def explain(
+    model: Callable[..., Any],
+    x: Mapping[str, Tensor],
+    *args: Any,
+    index: int | None = None,
+    target: int | None = None,
+    of: Of = "node",
+    reading: Reading = "contribution",
+    edges: Edges | None = None,
+    options: Options | None = None,
+    **kwargs: Any,
+) -> HeteroExplanation: ...
+
+
+@overload
+def explain(
+    model: Callable[..., Any],
+    x: Mapping[str, Tensor],
+    *args: Any,
+    index: Sequence[int] | Literal["all"],
+    target: int | None = None,
+    of: Of = "node",
+    reading: Reading = "contribution",
+    edges: Edges | None = None,
+    options: Options | None = None,
+    **kwargs: Any,
+) -> list[HeteroExplanation]: ...
+
+
+@overload
+def explain(
+    model: Callable[..., Any],
+    *args: Any,
+    index: Any = None,
+    target: int | None = None,
+    of: Of = "node",
+    reading: Reading = "contribution",
+    edges: Edges | None = None,
+    options: Options | None = None,
+    **kwargs: Any,
+) -> Any: ...
 
 
 def explain(
@@ -104,14 +195,15 @@ def explain(
         **kwargs: all other keyword arguments of the model.
 
     Returns:
-        An `Explanation`, a `HeteroExplanation` for several types of nodes, or a sequence of them; of nodes it is an
-        `Explanations`, which is stored as a sparse matrix.
+        An `Explanation`, or a `HeteroExplanation` for several types of nodes. For several rows, a list of them; where
+        nodes of one type are scored it is an `Explanations`, a sequence that is stored as a sparse matrix.
     """
     check_choices(reading, edges, memory)
     call = replace(model_call(model, args, {**kwargs, **(model_kwargs or {})}), part=output)
     prepare(model, call)
     question = Question(target, reading, edges, of, start, layer, Options.of(options), memory)
-    sampling = None if neighbours is None else Sampling(neighbours, seed)
+    _check_layer(model, layer)
+    sampling = None if neighbours is None else _sampling(neighbours, seed)
     nearby = _nearby(model, call, index, level, question, sampling)
     if nearby is not None:
         return nearby
@@ -131,9 +223,43 @@ def explain(
     job = Job(model, call, seen, table, rows, question)
     with whole_survey(model, call, source):
         found = job.explanations()
+    if table.level == "edge" and _looks_one_sided(found, question):
+        warnings.warn(_ONE_SIDED, stacklevel=2)
     if batched and index is None:
         return [_local(e, args[0]) for e in found]
     return found[0] if single else found
+
+
+def _check_layer(model: Any, layer: str | None) -> None:
+    known = [name for name, _ in model.named_modules() if name] if isinstance(model, nn.Module) else []
+    if layer is not None and str(layer).removesuffix(":input") not in known:
+        raise ValueError(f"layer names {layer!r}, but the model's modules are {short(known)}")
+
+
+def _sampling(neighbours: Any, seed: Any) -> Sampling:
+    for name, value, least in (("neighbours", neighbours, 1), ("seed", seed, 0)):
+        if isinstance(value, bool) or not isinstance(value, int) or value < least:
+            raise ValueError(f"{name} must be a whole number of at least {least} (got {value!r})")
+    return Sampling(neighbours, seed)
+
+
+_ONE_SIDED = (
+    "most nodes that can contribute to this link have exactly 0. If the model multiplies what arrives at its two ends"
+    " (a dot product), a node that reaches only one of them contributes nothing by the paper's rule; with"
+    ' options=Options(product="share") it contributes half of the mixed terms'
+)
+
+
+def _looks_one_sided(found: Sequence[Any], q: Question) -> bool:
+    """Whether a link seems to be predicted by a product of which most nodes have only one factor."""
+    if q.of != "node" or q.reading != "contribution" or q.options.product != "target":
+        return False
+    e = found[0]
+    if isinstance(e, HeteroExplanation):
+        scores = torch.cat([s.flatten() for s in e.scores.values()])
+    else:
+        scores = e.scores[e.nodes]
+    return bool(e.prediction[e.target]) and int((scores == 0).sum()) > len(scores) // 2
 
 
 def _nearby(
@@ -166,7 +292,10 @@ def _quickly(model: Any, call: ModelCall, index: Any, level: Level | None, q: Qu
     if x.dim() < 2 or not 0 <= index < len(x):
         return None
     rows = torch.tensor([index], device=x.device)
-    place = near(call, seen, rows, "node")
+    try:
+        place = near(call, seen, rows, "node")
+    except IndexError:  # edges to nodes that do not exist: the model itself will say so
+        return None
     if place is None:
         return None
     groups, focus = place.groups, Focus(place.distance, place.rounds, budget(q.memory, x.device))
@@ -238,7 +367,7 @@ class Job:
     def _answer(self, pairs: PairScores, fields: Sequence[Tensor], edge_scores: Tensor | None = None) -> Explanations:
         predictions = self.table.values[self.rows]
         answer = Answer(self.rows, predictions, self.classes, pairs, fields, edge_scores)
-        return answer.explanations(self.call, self.question)
+        return answer.explanations(self.call, self.question, self.table.level)
 
     def _is_for_few(self) -> bool:
         """Whether few enough rows are asked for, in the simplest way, to work on what matters for them only."""
@@ -288,7 +417,14 @@ class Job:
             "of": self.question.of,
             "edges": self.question.edges,
             "options": self.question.options,
+            "level": self._level(),
         }
+
+    def _level(self) -> Level | None:
+        """What the rows are, as far as it is known: with several types their number has to fit to one of them."""
+        x, level = self.call.x, self.table.level
+        fits = not isinstance(x, Mapping) or any(len(v) == len(self.table.values) for v in x.values())
+        return level if fits or level == "edge" else None
 
     def _fields(self, work: Workplace) -> Sequence[Any]:
         """The nodes that can contribute to each of the rows."""
