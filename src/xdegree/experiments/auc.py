@@ -194,8 +194,8 @@ def collected(bench: Bench, name: str, kind: Kind, authors: bool = False) -> Res
             found.setdefault(row, []).append(cell)
         for variant, (options, kinds) in VARIANTS.items():
             if kind in kinds and not (variant == "ties first" and dataset.level == "node"):
-                settings = {"options": options.to_dict()}
-                cell = bench.cell(f"{place}/degree-{_slug(variant)}", settings, partial(_degree, bench, task, options))
+                settings, compute = {"options": options.to_dict()}, partial(of_degree, bench, task, options)
+                cell = bench.cell(f"{place}/degree-{_slug(variant)}", settings, compute)
                 for reading, value in cell.items():
                     found.setdefault(_named(reading, variant), []).append(value)
     return found
@@ -239,8 +239,8 @@ def _other(bench: Bench, task: Task, other: Other) -> dict[str, Any]:
     return asdict(task.judge(ids, scores)) | {"seconds": seconds / len(ids), "learning": learning}
 
 
-def _degree(bench: Bench, task: Task, options: Options) -> dict[str, Any]:
-    """All readings; the seconds are those of one pass that gives them all."""
+def of_degree(bench: Bench, task: Task, options: Options) -> dict[str, Any]:
+    """How good all readings are; the seconds are those of one pass that gives them all."""
     ids = drawn(task.explained, QUICK if bench.quick else None)
     (found, seconds) = timed(lambda: _all_readings(bench, task, ids, options))
     return {
