@@ -1,7 +1,8 @@
-"""Tables as text for a terminal and as Markdown for a page."""
+"""Tables as text for a terminal, as Markdown for a page, and as pandas' own."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 
 @dataclass(frozen=True)
@@ -40,3 +41,12 @@ def spread(values: Sequence[float], digits: int = 3) -> str:
         return f"{mean:.{digits}f}"
     deviation = (sum((value - mean) ** 2 for value in values) / (len(values) - 1)) ** 0.5
     return f"{mean:.{digits}f} ± {deviation:.{digits}f}"
+
+
+def load_pandas() -> Any:
+    """The package, which is no dependency, or an error that says how to get it."""
+    try:
+        import pandas
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError("to_dataframe needs pandas: pip install pandas", name=error.name) from error
+    return pandas

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from .contextual import Contexts
 from .files import read_json, require, write_json
 from .options import Options
+from .tables import load_pandas
 
 if TYPE_CHECKING:
     import networkx
@@ -140,8 +141,7 @@ class ExplanationTree:
 
     def to_dataframe(self) -> "pandas.DataFrame":
         """One row per group and level; ``interaction`` where the group has just come about (needs pandas)."""
-        import pandas
-
+        pandas = load_pandas()
         merged = {(merge.level, merge.union.nodes): merge.interaction for merge in self.merges}
         rows = [
             (number, tuple(sorted(nodes)), len(nodes), score, phi, merged.get((number, nodes), math.nan))
