@@ -1,23 +1,27 @@
-"""Run the blocks of docs/pictures.md where its images are, and take the report's portrait in a browser."""
+"""Run the blocks of the pages that show pictures where the images are, and take the report's portrait in a browser.
+
+``python docs/write_images.py`` writes the images of all pages, ``… how-to/node.md`` those of one.
+"""
 
 import os
 import re
 import shutil
+import sys
 from pathlib import Path
 
 import torch
 
 DOCS = Path(__file__).parent
-PAGE = DOCS / "pictures.md"
+PAGES = ("pictures.md", *(f"how-to/{name}.md" for name in ("node", "molecule", "sentence", "link", "hetero")))
 BROWSER = ("--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking")
 
 
-def blocks() -> list[str]:
-    return re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+def blocks(page: str) -> list[str]:
+    return re.findall(r"```python\n(.*?)```", (DOCS / page).read_text(), re.DOTALL)
 
 
-def images() -> set[str]:
-    return set(re.findall(r"\(images/([\w-]+\.png)\)", PAGE.read_text()))
+def images(page: str) -> set[str]:
+    return set(re.findall(r"\((?:\.\./)?images/([\w-]+\.png)\)", (DOCS / page).read_text()))
 
 
 def portrait(report: Path, image: Path) -> None:
@@ -36,17 +40,20 @@ def portrait(report: Path, image: Path) -> None:
         browser.close()
 
 
-def main() -> None:
+def main(pages: list[str]) -> None:
     torch.set_num_threads(1)
     os.chdir(DOCS / "images")
-    names: dict[str, object] = {}
-    for block in blocks():
-        exec(compile(block, PAGE.name, "exec"), names)  # noqa: S102
-    portrait(Path("report.html"), Path("report.png"))
-    Path("report.html").unlink()
-    for name in sorted(images()):
-        print(f"{name}: {Path(name).stat().st_size // 1000} kB")
+    for page in pages or PAGES:
+        names: dict[str, object] = {"__name__": "__main__"}
+        for block in blocks(page):
+            exec(compile(block, page, "exec"), names)  # noqa: S102
+        report = Path("report.html")
+        if report.is_file():
+            portrait(report, Path("report.png"))
+            report.unlink()
+        for name in sorted(images(page)):
+            print(f"{page}: {name}, {Path(name).stat().st_size // 1000} kB")
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

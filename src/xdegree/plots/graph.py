@@ -40,6 +40,7 @@ def plot_graph(
     edges: Tensor | Mapping[Edge, float] | None = None,
     index: int | None = None,
     truth: Tensor | Iterable[int] | None = None,
+    truth_name: str = "ground truth",
     nodes: Tensor | Iterable[int] | None = None,
     labels: Mapping[int, str] | None = None,
     title: str | None = None,
@@ -56,6 +57,7 @@ def plot_graph(
         index: the explained node, drawn as a diamond and always shown; by default that of an explanation, where it is
             clear that a node was explained.
         truth: the nodes that should matter, ids or a mask [N]; drawn with a ring.
+        truth_name: what the legend calls them, as ``"the two ends"`` of a link.
         nodes: the nodes to show, ids or a mask [N]; by default those that can contribute, or all.
         labels: node id to text. By default the ids: of all nodes in a small graph, otherwise of the explained node and
             of true and strong ones, as many as there is room for. An empty mapping shows none.
@@ -98,7 +100,8 @@ def plot_graph(
             colour = signed_colour(of_nodes[node], norm.halfrange)
             write(ax, labels[node], canvas.places[node], count=len(shown), colour=colour)
     colour_bar(ax, norm, unit or unit_of(scores))
-    _draw_legend(ax, index, ringed=bool(true & shown))
+    named = None if index is None else labels.get(index, str(index))
+    _draw_legend(ax, named, truth_name if true & shown else None)
     return figure_of(ax)
 
 
@@ -191,11 +194,11 @@ def write(ax: Axes, text: str, place: tuple[float, float], *, count: int, colour
     )
 
 
-def _draw_legend(ax: Axes, index: int | None, *, ringed: bool) -> None:
+def _draw_legend(ax: Axes, explained: str | None, ringed: str | None) -> None:
     keys = []
-    if index is not None:
-        keys.append(Line2D([], [], ls="", marker="D", ms=8, mfc="white", mec=GREY, label=f"explained node {index}"))
-    if ringed:
-        keys.append(Line2D([], [], ls="", marker="o", ms=9, mfc="white", mec=INK, mew=2, label="ground truth"))
+    if explained is not None:
+        keys.append(Line2D([], [], ls="", marker="D", ms=8, mfc="white", mec=GREY, label=f"explained node {explained}"))
+    if ringed is not None:
+        keys.append(Line2D([], [], ls="", marker="o", ms=9, mfc="white", mec=INK, mew=2, label=ringed))
     if keys:
         ax.legend(handles=keys, loc="upper center", bbox_to_anchor=(0.5, 0), ncols=2, frameon=False, fontsize=9)
