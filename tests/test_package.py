@@ -1,4 +1,4 @@
-"""What is installed: one version, all its files, extras that are named when they are missing; the order of the house."""
+"""What is installed: one version, all its files, extras named when they are missing; and the order of the house."""
 
 import ast
 import json
