@@ -15,10 +15,13 @@ class Row:
     """An operation that portions pass through."""
 
     op: str
+    """Its name, as ``@rule`` takes it: ``aten.relu.default``."""
     module: str
+    """The path of the module that called it; empty for the model itself."""
     rule: str
     """The name of its rule, empty where there is none."""
     count: int
+    """How often it was called."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +29,9 @@ class Report:
     """All operations of one forward pass that portions pass through, in the order in which they were met."""
 
     rows: tuple[Row, ...]
+    """One for each operation and module."""
     missing: tuple[Missing, ...]
+    """The operations without a rule."""
 
     @property
     def ok(self) -> bool:

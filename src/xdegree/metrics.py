@@ -71,7 +71,9 @@ class Average:
     """A measure of several instances: the values of those that have one, and how many have none."""
 
     values: tuple[float, ...]
+    """Of the instances that have one."""
     skipped: int
+    """How many have none."""
 
     @property
     def mean(self) -> float:
@@ -111,9 +113,13 @@ class Fidelity:
     """
 
     plus: float
+    """How much the probability falls without the group."""
     minus: float
+    """How much it falls with nothing else."""
     plus_changed: float
+    """1 if the predicted class changes without the group, else 0."""
     minus_changed: float
+    """1 if it changes with nothing else, else 0."""
 
     @property
     def characterisation(self) -> float:

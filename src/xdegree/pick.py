@@ -24,6 +24,7 @@ class Subgraph:
     """A connected group of nodes, what it contributes and what the model predicts with and without it."""
 
     nodes: frozenset[int]
+    """Their ids."""
     score: float
     """Of the objective: the contribution, or fidelity⁺ − fidelity⁻."""
     contribution: float
@@ -33,8 +34,11 @@ class Subgraph:
     fidelity_minus: float
     """How much it loses when those of all other nodes are."""
     objective: str
+    """What was maximised."""
     target: int
+    """The class that is explained."""
     index: int
+    """The node, link or graph that is explained."""
 
 
 def pick_subgraph(

@@ -31,6 +31,7 @@ class Recipe:
     lr: float = 0.005
     """The learning rate of Adam."""
     weight_decay: float = 0.0
+    """Of Adam."""
     first_l1: float = 0.0
     """See `xdegree.training.train_node`."""
     degrees: bool = False

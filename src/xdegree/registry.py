@@ -129,8 +129,11 @@ class Missing:
     """An operation without a rule, where it was met and on what."""
 
     op: str
+    """Its name, as ``@rule`` takes it."""
     module: str
+    """The path of the module that called it; empty for the model itself."""
     shapes: str
+    """What it was called with."""
     reason: str = ""
     """Why a rule that exists does not apply here, in its own words."""
 

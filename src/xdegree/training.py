@@ -18,10 +18,15 @@ class TrainingResult:
     """What the kept state reaches: accuracies in 0..1, and the epoch (from 1) and validation loss that chose it."""
 
     epoch: int
+    """The one whose state was kept, from 1."""
     val_loss: float
+    """Of that state."""
     train_accuracy: float
+    """In 0..1, as the other two."""
     val_accuracy: float
+    """On the validation split."""
     test_accuracy: float
+    """On the test split, which had no say in the choice."""
 
 
 def train_node(

@@ -25,7 +25,9 @@ class Group(NamedTuple):
     """Some nodes and what they contribute together, f^D, in units of the prediction."""
 
     nodes: frozenset[int]
+    """Their ids."""
     score: float
+    """What they contribute together."""
 
 
 Level = tuple[Group, ...]
@@ -38,7 +40,9 @@ class Merge(NamedTuple):
     level: int
     """Where the union is first seen."""
     union: Group
+    """What they became."""
     parts: Level
+    """What they were before."""
     interaction: float
     """The score of the union minus the sum of its parts' scores: what they do only together."""
 
@@ -48,6 +52,7 @@ class ExplanationTree:
     """Levels of groups, from single nodes to the whole graph or computation graph."""
 
     levels: tuple[Level, ...]
+    """The groups of each step, the first with the first seeds."""
     contextual: tuple[tuple[float, ...], ...]
     """φ of each group of each level: what the growth was led by."""
     leaves: Level
@@ -55,18 +60,29 @@ class ExplanationTree:
     prediction: tuple[float, ...]
     """The model's own output for what is explained, one number per class."""
     target: int
+    """The class that is explained."""
     index: int
+    """The node, link or graph that is explained: its row in the output."""
     num_nodes: int
     """Of the whole graph."""
     reading: str = "contribution"
+    """What a score is, as in `explain`."""
     selection: str = "threshold"
+    """How candidates were chosen, as in `agglomerate`."""
     candidates: str = "groups"
+    """What groups could take in, as in `agglomerate`."""
     rising: bool = False
+    """Whether only candidates that raise the score were taken."""
     q: float = 0.6
+    """The threshold, as in `agglomerate`."""
     budget: int | None = None
+    """The most levels; None for no limit."""
     seed: int = 0
+    """Of the contexts that were drawn."""
     contexts: Contexts = field(default_factory=Contexts)
+    """How φ was asked for."""
     options: Options = field(default_factory=Options)
+    """The choices among rules that made the scores."""
 
     def __post_init__(self) -> None:
         """What views and files rely on."""

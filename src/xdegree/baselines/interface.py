@@ -22,7 +22,9 @@ class Scores:
     """
 
     node: Tensor
+    """``[N]``."""
     edge: Tensor | None = None
+    """``[E]``, None where a method gives none."""
 
     def edges(self, edge_index: Tensor) -> Tensor:
         """Scores of edges; of a method that only scores nodes, the mean of both ends, as the paper says."""

@@ -26,6 +26,7 @@ class Canvas:
     """What a node is called."""
 
     kind: ClassVar[str] = "graph"
+    """What is drawn: a graph, a molecule or a sentence."""
     node: ClassVar[str] = "node"
     """What a reader calls one of the nodes."""
 

@@ -21,12 +21,19 @@ class Stats:
     """A row of the paper's table; edges count both directions, as there."""
 
     name: str
+    """Of the dataset."""
     nodes: int
+    """In all graphs."""
     edges: int
+    """In all graphs, both directions."""
     graphs: int
+    """How many."""
     labels: int
+    """How many classes."""
     features: str
+    """What the node features are, in words."""
     note: str = ""
+    """What a reader must know of the data."""
 
 
 @dataclass(frozen=True)
@@ -39,8 +46,11 @@ class Dataset:
     """
 
     name: str
+    """As tables call it."""
     graphs: Sequence[Data]
+    """All of them; one for node classification."""
     level: Literal["node", "graph"]
+    """Whether labels are those of nodes or of graphs."""
     features: str
     """What the node features are, in words."""
     splits: dict[Split, Tensor]

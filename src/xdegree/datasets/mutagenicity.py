@@ -80,9 +80,13 @@ class Agreement:
     """How two sets of true edges compare: directed edges in both, in one of them only, and in all."""
 
     both: int
+    """Edges that both call true."""
     ours_only: int
+    """Edges that only ours does."""
     given_only: int
+    """Edges that only the file does."""
     edges: int
+    """All of them."""
 
 
 def agreement(dataset: Dataset, root: Path | None = None) -> Agreement:
