@@ -147,6 +147,15 @@ def test_every_public_name_is_in_the_reference():
     assert sorted(listed) == sorted(xdegree.__all__)
 
 
+def test_the_signature_in_the_reference_is_the_one_of_the_code():
+    """Written out there, or all its overloads would be shown."""
+    text = (DOCS / "api" / "xdegree.md").read_text()
+    names = {}
+    exec(f"def explain({re.search(r'autofunction:: explain.(.*).$', text, re.MULTILINE)[1]}): ...", names)
+    said, real = (inspect.signature(f).parameters.values() for f in (names["explain"], xdegree.explain))
+    assert [(p.name, p.kind, p.default) for p in said] == [(p.name, p.kind, p.default) for p in real]
+
+
 def test_every_experiment_is_on_the_map():
     text = (DOCS / "paper-to-code.md").read_text()
     from xdegree.experiments import EXPERIMENTS

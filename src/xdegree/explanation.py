@@ -13,6 +13,7 @@ from torch import Tensor
 from .files import read_json, require, write_json
 from .options import Options
 from .outputs import Level
+from .tables import load_pandas
 
 if TYPE_CHECKING:
     import networkx
@@ -121,8 +122,7 @@ class Explanation:
 
     def to_dataframe(self) -> "pandas.DataFrame":
         """One row per node (edge, feature) that can contribute, sorted by magnitude (needs pandas)."""
-        import pandas
-
+        pandas = load_pandas()
         top = self.top(self.scores.numel())
         return pandas.DataFrame({self.of: [name for name, _ in top], "score": [score for _, score in top]})
 
@@ -353,8 +353,7 @@ class Explanations(Sequence[Explanation]):
 
     def to_dataframe(self) -> "pandas.DataFrame":
         """One row per score: what is explained, its class, the node, the score (needs pandas)."""
-        import pandas
-
+        pandas = load_pandas()
         which = self.row.tolist()
         return pandas.DataFrame(
             {
@@ -435,8 +434,7 @@ class HeteroExplanation:
 
     def to_dataframe(self) -> "pandas.DataFrame":
         """One row per node (edge, feature), sorted by magnitude (needs pandas)."""
-        import pandas
-
+        pandas = load_pandas()
         top = self.top(sum(s.numel() for s in self.scores.values()))
         names = ["edge" if "edge" in self.of else "node", *(["feature"] if top and len(top[0][0]) == 3 else [])]
         return pandas.DataFrame([(*place, score) for place, score in top], columns=["type", *names, "score"])
