@@ -12,7 +12,10 @@ TOPICS = ("theory", "reinforcement learning", "genetic algorithms", "neural netw
 def citations(generated: bool = False, seed: int = 0) -> Data:
     """Cora (from $XDEGREE_DATA, else downloaded), or a generated network of papers that cite their own topic."""
     if not generated:
-        return planetoid("Cora")
+        try:
+            return planetoid("Cora")
+        except FileNotFoundError as error:
+            raise SystemExit(f"{error}. Without the data: --generated") from None
     topics, papers, words = len(TOPICS), 140, 70
     generator = torch.Generator().manual_seed(seed)
     y = torch.arange(papers) % topics

@@ -56,7 +56,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     given = parser.parse_args(argv)
 
     torch.manual_seed(0)
-    graphs = generated() if given.generated else list(mutag(seed=0).graphs)
+    try:
+        graphs = generated() if given.generated else list(mutag(seed=0).graphs)
+    except FileNotFoundError as error:
+        raise SystemExit(f"{error}. Without the data: --generated") from None
     order = torch.randperm(len(graphs)).tolist()
     held = len(graphs) // 10
     test, train = [graphs[i] for i in order[:held]], [graphs[i] for i in order[held:]]

@@ -109,7 +109,13 @@ def _raw_folder(root: Path) -> Path:
 
     raw.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=raw.parent) as scratch:
-        TUDataset(scratch, "Mutagenicity")
+        try:
+            TUDataset(scratch, "Mutagenicity")
+        except Exception as error:
+            raise FileNotFoundError(
+                f"Mutagenicity is neither in {raw} nor could it be downloaded ({error}); put its files there, name the"
+                " folder above in $XDEGREE_DATA, or try again with internet"
+            ) from error
         (Path(scratch) / "Mutagenicity" / "raw").replace(raw)
     return raw
 
