@@ -2,14 +2,19 @@
 
 from collections.abc import Callable
 from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from .page import Outcome, Picture, keep, write_page
-from .store import Bench
+
+if TYPE_CHECKING:
+    from .store import Bench
 
 EXPERIMENTS = {
+    "datasets": "datasets",
     "accuracy": "accuracy",
     "auc": "auc",
     "auc-authors": "auc_authors",
+    "epochs": "epochs",
     "ablation": "ablation",
     "efficiency": "efficiency",
     "mutag": "mutag",
@@ -22,7 +27,14 @@ EXPERIMENTS = {
 """The names that ``xdegree reproduce`` knows, in the order of the page, and their files."""
 
 
-def experiment(name: str) -> Callable[[Bench], Outcome]:
+def __getattr__(name: str) -> Any:
+    """`Bench` only when it is used: it loads PyTorch, and help needs the names of the experiments alone."""
+    if name != "Bench":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return import_module(".store", __name__).Bench
+
+
+def experiment(name: str) -> "Callable[[Bench], Outcome]":
     """The function that does an experiment; imported only now, as some need packages that others do not."""
     if name not in EXPERIMENTS:
         raise ValueError(f"name must be one of {tuple(EXPERIMENTS)} (got {name!r})")
