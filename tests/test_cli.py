@@ -3,7 +3,7 @@
 import json
 import subprocess
 import sys
-from importlib.metadata import entry_points, version
+from importlib.metadata import entry_points
 
 import pytest
 import torch
@@ -71,6 +71,10 @@ def half():
     return Net(), X
 
 
+def eager(path):
+    return Net(), (X, EDGES)
+
+
 def broken():
     raise RuntimeError("no data here")
 
@@ -88,9 +92,11 @@ def models(tmp_path, monkeypatch):
     """A module of the user in the current folder."""
     (tmp_path / "some_models.py").write_text(GOOD)
     (tmp_path / "bad_syntax.py").write_text("def f(:\n")
+    (tmp_path / "needs_more.py").write_text("import not_installed\n")
+    (tmp_path / "ends.py").write_text("raise SystemExit(3)\n")
     monkeypatch.chdir(tmp_path)
     yield tmp_path
-    for name in ("some_models", "bad_syntax"):
+    for name in ("some_models", "bad_syntax", "needs_more"):
         sys.modules.pop(name, None)
 
 
@@ -149,7 +155,7 @@ def test_weights(models, capsys):
         "none.pt": "there is no file none.pt",
         "other.pt": "other.pt does not fit the model",
         "whole.pt": "whole.pt is no state dict that can be read safely",
-        "broken.pt": "broken.pt is no state dict",
+        "broken.pt": "it must be written by torch.save(model.state_dict(), …)",
     }.items():
         assert main(["check", "some_models:good", "--weights", file]) == 2
         assert message in capsys.readouterr().err
@@ -160,17 +166,24 @@ def test_weights(models, capsys):
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("some_models", "MODULE:FACTORY"),
-        (":good", "MODULE:FACTORY"),
-        ("some_models:", "MODULE:FACTORY"),
-        ("absent_models:good", "absent_models cannot be imported: ModuleNotFoundError"),
+        ("some_models", "MODULE:FACTORY, as some_models:factory (got 'some_models')"),
+        (":good", "MODULE:FACTORY, as my_models.py:factory (got ':good')"),
+        ("some_models:", "MODULE:FACTORY, as some_models:factory"),
+        ("absent:good", "absent cannot be imported: there is no such module"),
+        ("some_model:good", "did you mean 'some_models.py'?"),
+        ("./some_models:good", "name a file with its ending, ./some_models.py"),
+        ("needs_more:good", "needs_more cannot be imported: ModuleNotFoundError: No module named 'not_installed'"),
+        ("ends.py:good", "ends.py cannot be imported: SystemExit: 3"),
         ("bad_syntax:f", "bad_syntax cannot be imported: SyntaxError"),
         ("absent.py:good", "there is no file absent.py"),
+        ("some_modles.py:good", "there is no file some_modles.py; did you mean 'some_models.py'?"),
+        ("some_models:goood", "did you mean 'good'?"),
         ("some_models:absent", "has no function 'absent' (it has ['Dense', 'Net'"),
         ("some_models:NUMBER", "has no function 'NUMBER'"),
         ("some_models:nothing", "must return (model, args) or (model, args, kwargs) (got NoneType)"),
         ("some_models:half", "a model, a tuple and a dict (got (Net, Tensor))"),
-        ("some_models:broken", "some_models:broken failed: RuntimeError: no data here"),
+        ("some_models:broken", "some_models:broken failed, called without arguments: RuntimeError: no data here"),
+        ("some_models:eager", "called without arguments: TypeError"),
         ("some_models:wrong_shape", "the model cannot be surveyed"),
     ],
 )
@@ -180,27 +193,6 @@ def test_what_cannot_be_done(models, capsys, name, message):
     assert message in captured.err
     assert captured.err.startswith("xdegree check: ")
     assert not captured.out
-
-
-@pytest.mark.parametrize("args", [[], ["chekc"], ["check"], ["check", "a:b", "--of", "motif"]])
-def test_wrong_usage(args, capsys):
-    with pytest.raises(SystemExit) as ended:
-        main(args)
-    assert ended.value.code == 2
-    assert "usage: xdegree" in capsys.readouterr().err
-
-
-def test_help_and_version(capsys):
-    for args, texts in {
-        ("--help",): ["check", "list the operations"],
-        ("check", "--help"): ["MODULE:FACTORY", "--weights", "--of", "--start", "exit codes"],
-        ("--version",): [f"xdegree {version('xdegree')}"],
-    }.items():
-        with pytest.raises(SystemExit) as ended:
-            main(args)
-        assert ended.value.code == 0
-        printed = capsys.readouterr().out
-        assert all(text in printed for text in texts)
 
 
 def test_as_a_command(models):

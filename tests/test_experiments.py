@@ -13,7 +13,18 @@ from xdegree import Options, decompose, explain
 from xdegree.baselines import Scores
 from xdegree.cli import main
 from xdegree.datasets import node_dataset
-from xdegree.experiments import EXPERIMENTS, Bench, Outcome, Picture, ablation, auc, experiment, keep, write_page
+from xdegree.experiments import (
+    EXPERIMENTS,
+    Bench,
+    Outcome,
+    Picture,
+    ablation,
+    auc,
+    epochs,
+    experiment,
+    keep,
+    write_page,
+)
 from xdegree.experiments.protocol import (
     NodeTruth,
     by_pair,
@@ -280,8 +291,20 @@ def test_the_table_of_auc_has_all_rows_and_is_resumed(bench, monkeypatch):
         raise AssertionError("computed again")
 
     monkeypatch.setattr(auc, "_other", unwanted)
-    monkeypatch.setattr(auc, "_degree", unwanted)
+    monkeypatch.setattr(auc, "of_degree", unwanted)
     assert auc.run(bench).tables[0] == table
+
+
+def test_longer_training_is_judged_by_both_protocols(bench, monkeypatch):
+    monkeypatch.setattr(epochs, "EPOCHS", dict.fromkeys(("tree_cycles", "mutag"), ()))
+    monkeypatch.setattr(epochs, "QUICK", (1, 9))
+    monkeypatch.setattr(epochs, "load", lambda name: few_molecules() if name == "mutag" else small())
+    nodes, edges = epochs.run(bench).tables
+    assert [row[0] for row in nodes.rows] == ["1", "9", "the paper"]
+    assert nodes.rows[-1][3] == "0.958 ± 0.004"
+    losses = [float(row[1].split()[0]) for row in nodes.rows[:2]]
+    assert losses[1] <= losses[0]
+    assert all("±" in cell for row in edges.rows[:2] for cell in row[1:])
 
 
 def test_marks_say_what_was_missed():
@@ -341,12 +364,29 @@ def test_every_name_has_an_experiment():
 
 def test_the_command_prints_and_writes_the_page(bench, monkeypatch, capsys):
     monkeypatch.setattr("xdegree.experiments.accuracy.MODELS", (("tree_cycles", "GCN"),))
-    arguments = ["reproduce", "accuracy", "--seeds", "1", "--out", str(bench.folder), "--no-progress"]
+    arguments = ["reproduce", "accuracy", "--seeds", "1", "--out", str(bench.folder), "--quiet"]
     assert main(arguments) == 0
     printed = capsys.readouterr().out
     assert "Tree-Cycles  GCN" in printed
     assert "made by hand" in printed
     assert "## Accuracy" in (bench.folder / "results.md").read_text()
+    assert main([*arguments, "--json"]) == 0
+    [found] = json.loads(capsys.readouterr().out)["experiments"]
+    assert (found["name"], found["tables"][0]["rows"][0][:2]) == ("accuracy", ["Tree-Cycles", "GCN"])
+
+
+def test_the_statistics_of_the_datasets(monkeypatch, tmp_path):
+    def found(name):
+        if name in ("mutag", "graph_sst2"):
+            raise FileNotFoundError("no such data")
+        return small()
+
+    monkeypatch.setattr("xdegree.experiments.datasets.load", found)
+    table = experiment("datasets")(Bench(tmp_path)).tables[0]
+    rows = {row[0]: row for row in table.rows}
+    assert rows["Tree-Cycles"][1:] == ("24", "54", "1", "2", "constant", "1,231", "3,410", "1", "2")
+    assert rows["mutag"][1:6] == ("missing",) * 5
+    assert table.notes[-1] == "graph_sst2: missing, no such data"
 
 
 def test_missing_data_are_said(monkeypatch, capsys, tmp_path):
@@ -354,11 +394,13 @@ def test_missing_data_are_said(monkeypatch, capsys, tmp_path):
         raise FileNotFoundError("there is no data folder")
 
     monkeypatch.setattr("xdegree.experiments.experiment", lambda name: missing)
-    arguments = ["--out", str(tmp_path), "--no-progress"]
+    arguments = ["--out", str(tmp_path), "--quiet"]
     assert main(["reproduce", "sst", *arguments]) == 2
     assert "there is no data folder" in capsys.readouterr().err
-    assert main(["reproduce", "all", *arguments]) == 0
-    assert "accuracy: left out, there is no data folder" in capsys.readouterr().out
+    assert main(["reproduce", "all", "--json", *arguments]) == 1
+    captured = capsys.readouterr()
+    assert "accuracy is left out, there is no data folder" in captured.err
+    assert json.loads(captured.out)["left_out"]["accuracy"] == "there is no data folder"
 
 
 @pytest.mark.parametrize("seeds", ["0", "-1", "many"])

@@ -579,7 +579,7 @@ def test_the_command_interrupted_and_with_errors(place, inline, capsys):
     assert main(["job", "resume", "out", "--workers", "2"]) == 1
     captured = capsys.readouterr()
     assert "5: ValueError: edge_index names nodes" in captured.out
-    assert "24/24" in captured.err  # the progress bar
+    assert not captured.err  # no progress bar where nobody watches
     assert_whole(place)
 
 

@@ -1,46 +1,47 @@
 """``xdegree explorer``: a local page where one clicks on nodes and reads what they contribute."""
 
 import argparse
-import logging
-import webbrowser
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from .arguments import DONE, FACTORY, INCOMPLETE, INTERRUPTED, add_factory, add_quiet, command, note
 from .loading import UsageError, load_weights, made
 
 if TYPE_CHECKING:
     from ..explorer.subject import Example
 
 EXAMPLES = ("molecules", "ba-shapes", "sentences")
-DESCRIPTION = """\
-Open a page on this machine: choose a prediction, click on nodes, atoms or words, and read what they contribute.
+ABOUT = f"""\
+Open a page to click on nodes, atoms or words and read what they contribute.
 
-Without MODULE:FACTORY it shows examples. Their small models are trained at the first start, which takes some seconds,
-and kept in the user's cache folder. With it, it shows your own model:
+Without MODULE:FACTORY it shows examples. Their small models are trained at the first
+start, which takes some seconds, and kept in the user's cache folder. With it, it
+shows your own model.
 
-    def factory():
-        return model, (x, edge_index)             # or a Data object, or a list of them: model, (graphs,)
-
-MODULE is a module that can be imported from here, or a path to a Python file (models/net.py:factory).
-
-The page is answered to this machine only and loads nothing from elsewhere. Stop it with Ctrl-C.
-"""
+{FACTORY}
+The page is answered to this machine only and loads nothing from elsewhere. Its
+address is printed. Stop it with Ctrl-C."""
 
 
 def add_to(commands: Any) -> None:
     """Tell the parser about this command."""
-    parser = commands.add_parser(
+    parser = command(
+        commands,
         "explorer",
-        help="open a page to click on nodes and read what they contribute",
-        description=DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        "open a page to click on nodes and read what they contribute",
+        about=ABOUT,
+        examples=[
+            "xdegree explorer",
+            "xdegree explorer --example ba-shapes --port 0 --no-browser",
+            "xdegree explorer my_models.py:factory --classes no,yes",
+        ],
+        codes={
+            DONE: "stopped by Ctrl-C",
+            INCOMPLETE: "",
+            INTERRUPTED: "interrupted by Ctrl-C before the page was there",
+        },
     )
-    parser.add_argument(
-        "factory", nargs="?", metavar="MODULE:FACTORY", help="a function that returns (model, args[, kwargs])"
-    )
-    parser.add_argument(
-        "--weights", type=Path, metavar="FILE", help="a state dict to load into the model, as torch.save wrote it"
-    )
+    add_factory(parser, optional=True)
     parser.add_argument(
         "--data",
         type=Path,
@@ -51,24 +52,38 @@ def add_to(commands: Any) -> None:
     )
     parser.add_argument("--classes", metavar="A,B,…", default="", help="names of the classes of your model")
     parser.add_argument(
-        "--example", choices=EXAMPLES, action="append", default=[], help="show only this example; repeatable"
+        "--example",
+        choices=EXAMPLES,
+        action="append",
+        default=[],
+        help="show only this example; repeatable (default: all)",
     )
-    parser.add_argument("--port", type=int, default=8050, help="where to listen, 0 for any free port (default: 8050)")
+    parser.add_argument(
+        "--port",
+        type=int,
+        default=8050,
+        metavar="N",
+        help="where to listen, 0 for any free port (default: %(default)s)",
+    )
     parser.add_argument("--no-browser", action="store_true", help="do not open a browser window")
+    add_quiet(parser)
     parser.set_defaults(run=run)
 
 
 def run(given: argparse.Namespace) -> int:
     """Prepare the examples, listen, and answer until interrupted."""
+    import logging
+    import webbrowser
+
     try:
         from ..explorer import make_app, server
     except ModuleNotFoundError as error:
-        raise UsageError(str(error)) from error
+        raise UsageError(str(error)) from None
     app = make_app(_examples(given))
     try:
         listening = server(app, port=given.port)
     except (OSError, OverflowError, SystemExit) as error:
-        raise UsageError(f"port {given.port} cannot be used ({error}); choose another, as --port 0") from error
+        raise UsageError(f"port {given.port} cannot be used ({error}); choose another, as --port 0") from None
     logging.getLogger("werkzeug").setLevel(logging.WARNING)
     address = f"http://127.0.0.1:{listening.server_port}/"
     print(f"xdegree explorer: {address} (Ctrl-C stops it)", flush=True)
@@ -80,7 +95,7 @@ def run(given: argparse.Namespace) -> int:
         print()
     finally:
         listening.server_close()
-    return 0
+    return DONE
 
 
 def _examples(given: argparse.Namespace) -> "list[Example]":
@@ -90,7 +105,7 @@ def _examples(given: argparse.Namespace) -> "list[Example]":
         raise UsageError("--weights, --data and --classes are for a model of your own: name its MODULE:FACTORY")
     from ..explorer import examples
 
-    return examples.prepared(given.example or EXAMPLES, say=lambda text: print(text, flush=True))
+    return examples.prepared(given.example or EXAMPLES, say=lambda text: note(given, text))
 
 
 def _own(given: argparse.Namespace) -> "Example":
@@ -105,4 +120,4 @@ def _own(given: argparse.Namespace) -> "Example":
         graphs = [path.read_text("utf-8") for path in given.data]
         return own_example(model, args, kwargs, graphs=graphs, classes=classes)
     except (Problem, OSError, UnicodeDecodeError) as error:
-        raise UsageError(str(error)) from error
+        raise UsageError(str(error)) from None

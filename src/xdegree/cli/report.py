@@ -1,62 +1,82 @@
 """``xdegree report``: one prediction, explained on one page."""
 
 import argparse
+import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
-from torch import nn
-
-from ..agglomerate import agglomerate
-from ..explain import explain
-from ..explanation import Explanation
-from ..scores import Edges, Reading
-from ..tree import ExplanationTree
-from .loading import UsageError, load_weights, made
+from .arguments import (
+    DONE,
+    FACTORY,
+    INCOMPLETE,
+    add_index,
+    add_json,
+    add_out,
+    add_question,
+    add_weights,
+    command,
+    print_json,
+)
+from .explain import chosen, explained, question, saved_form, unexplained
+from .loading import UsageError, ready
 
 if TYPE_CHECKING:
     from ..canvas import Canvas
+    from ..explanation import Explanation
+    from ..tree import ExplanationTree
 
-DESCRIPTION = """\
-Explain one prediction and write one HTML file that opens from disk, without a network.
+    Subject = tuple[Explanation, ExplanationTree | None, Any, int | None]
+    """The explanation and its tree, the data if they are known, and the node that is explained if it is one."""
 
-SOURCE is an explanation that Explanation.save wrote (why.json), or MODULE:FACTORY, a Python function without arguments
-as for `xdegree check`:
+ABOUT = f"""\
+Explain one prediction and write it as one HTML page.
 
-    def factory():
-        return model, (x, edge_index)             # or model, (data,) with data.x, data.edge_index
+The page is one file that opens from disk, without a network.
 
-A graph is drawn as a molecule or a sentence if it says that it is one (--smiles, --words, data.smiles, data.words, or
-data.bond beside atoms one-hot as in Mutagenicity).
+SOURCE is a saved explanation, why.json, as `xdegree explain --out` and
+Explanation.save write it, or MODULE:FACTORY.
 
-exit codes: 0 the file is written, 2 the command could not be carried out
-"""
+{FACTORY}
+A graph is drawn as a molecule or a sentence if it says that it is one (--smiles,
+--words, data.smiles, data.words, or data.bond beside atoms one-hot as in
+Mutagenicity)."""
 
 
 def add_to(commands: Any) -> None:
     """Tell the parser about this command."""
-    parser = commands.add_parser(
+    parser = command(
+        commands,
         "report",
-        help="explain one prediction on one HTML page",
-        description=DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        "explain one prediction on one HTML page",
+        about=ABOUT,
+        examples=[
+            "xdegree report my_models.py:factory --index 5 --classes no,yes",
+            "xdegree report why.json --out why.html",
+        ],
+        codes={DONE: "the page is written", INCOMPLETE: ""},
     )
     parser.add_argument("source", metavar="SOURCE", help="why.json, or MODULE:FACTORY")
-    parser.add_argument("-o", "--out", type=Path, default=Path("report.html"), help="the file (default: %(default)s)")
-    parser.add_argument("--title", help="of the page")
-    parser.add_argument("--classes", metavar="A,B,…", help="names of the classes")
-    parser.add_argument("--smiles", help="draw the graph as this molecule")
-    parser.add_argument("--words", help="draw the graph as this sentence, its words set apart by blanks")
+    add_out(parser, "FILE", "the page (default: %(default)s)", default=Path("report.html"))
+    add_json(parser)
+    parser.add_argument("--title", metavar="TEXT", help="of the page (default: the question that it answers)")
+    parser.add_argument("--classes", metavar="A,B,…", help="names of the classes (default: their numbers)")
+    parser.add_argument("--smiles", metavar="SMILES", help="draw the graph as this molecule")
+    parser.add_argument(
+        "--words", metavar="TEXT", help="draw the graph as this sentence, its words set apart by blanks"
+    )
     parser.add_argument("--tree", type=Path, metavar="FILE", help="the tree of a saved explanation, as saved")
     asked = parser.add_argument_group("of a factory")
-    asked.add_argument("--weights", type=Path, metavar="FILE", help="a state dict to load into the model")
-    asked.add_argument("--index", type=int, metavar="ROW", help="the node or graph that is explained")
-    asked.add_argument("--target", type=int, metavar="CLASS", help="the class (default: the predicted one)")
-    asked.add_argument("--reading", choices=get_args(Reading), default="contribution", help="default: %(default)s")
-    asked.add_argument("--edges", choices=get_args(Edges), help="score edges by their end points too")
-    asked.add_argument("--q", type=float, default=0.6, help="of the agglomeration (default: %(default)s)")
-    asked.add_argument("--seed", type=int, default=0, help="of the agglomeration (default: %(default)s)")
+    add_weights(asked)
+    add_index(asked)
+    add_question(asked)
+    asked.add_argument("--q", type=float, default=0.6, metavar="Q", help="of the agglomeration (default: %(default)s)")
+    asked.add_argument("--seed", type=int, default=0, metavar="N", help="of the agglomeration (default: %(default)s)")
     asked.add_argument("--no-tree", action="store_true", help="no agglomeration, which takes the most time")
     parser.set_defaults(run=run)
+
+
+TOLD = ("prediction", "target", "index", "reading", "num_nodes")
+"""What the command says of the explanation; the rest is on the page."""
 
 
 def run(given: argparse.Namespace) -> int:
@@ -64,9 +84,9 @@ def run(given: argparse.Namespace) -> int:
     try:
         from ..reports import report
     except ModuleNotFoundError as error:
-        raise UsageError(str(error)) from error
+        raise UsageError(str(error)) from None
     saved = given.source.endswith(".json")
-    e, tree, data = _saved(given) if saved else _explained(given)
+    e, tree, data, node = _saved(given) if saved else _explained(given)
     classes = None if given.classes is None else given.classes.split(",")
     try:
         page = report(
@@ -74,47 +94,56 @@ def run(given: argparse.Namespace) -> int:
             tree,
             on=_canvas(given, e, data),
             classes=classes,
-            index=given.index,
+            index=node,
             title=given.title,
             settings={"source": given.source},
         )
         page.save(given.out)
     except (ValueError, ModuleNotFoundError, OSError) as error:
-        raise UsageError(str(error)) from error
-    print(f"{given.out} ({given.out.stat().st_size / 1e6:.1f} MB)")
-    return 0
+        raise UsageError(str(error)) from None
+    size = given.out.stat().st_size
+    if given.json:
+        kept = json.loads(saved_form(e))
+        print_json({"out": str(given.out), "bytes": size, **{name: kept[name] for name in TOLD}})
+    else:
+        print(f"{given.out} ({size / 1e6:.1f} MB)")
+    return DONE
 
 
-def _saved(given: argparse.Namespace) -> tuple[Explanation, ExplanationTree | None, Any]:
+def _saved(given: argparse.Namespace) -> "Subject":
+    from ..explanation import Explanation
+    from ..tree import ExplanationTree
+
     try:
         tree = None if given.tree is None else ExplanationTree.load(given.tree)
-        return Explanation.load(given.source), tree, None
+        return Explanation.load(given.source), tree, None, given.index
+    except FileNotFoundError as error:
+        raise UsageError(f"there is no file {error.filename}") from None
     except (ValueError, OSError) as error:
-        raise UsageError(str(error)) from error
+        raise UsageError(str(error)) from None
 
 
-def _explained(given: argparse.Namespace) -> tuple[Explanation, ExplanationTree | None, Any]:
+def _explained(given: argparse.Namespace) -> "Subject":
     """The prediction that the factory's model makes of the factory's arguments; its data, if they are one object."""
+    from ..agglomerate import agglomerate
+    from ..explanation import Explanation
+
     if given.tree is not None:
         raise UsageError("--tree goes with a saved explanation; the tree of a factory is grown here")
-    model, args, kwargs = made(given.source)
-    if given.weights is not None:
-        load_weights(model, given.weights)
-    if isinstance(model, nn.Module):
-        model.eval()
-    asked = {"index": given.index, "target": given.target, "reading": given.reading, "model_kwargs": kwargs}
+    model, args, kwargs = ready(given.source, given.weights)
+    args, index = chosen(args, given.index)
+    asked = question(given, index, kwargs)
+    e = explained(model, args, edges=given.edges, **asked)
+    if not isinstance(e, Explanation):
+        raise UsageError("reports are of graphs with one type of nodes; `xdegree explain` prints the others")
     try:
-        e = explain(model, *args, edges=given.edges, **asked)
-        one = isinstance(e, Explanation)
-        grown = agglomerate(model, *args, q=given.q, seed=given.seed, **asked) if one and not given.no_tree else None
+        grown = None if given.no_tree else agglomerate(model, *args, q=given.q, seed=given.seed, **asked)
     except Exception as error:
-        raise UsageError(f"the model cannot be explained: {type(error).__name__}: {error}") from error
-    if not one:
-        raise UsageError("reports are of one prediction on a graph with one type of nodes: choose one by --index")
-    return e, grown, args[0] if hasattr(args[0], "edge_index") else None
+        raise unexplained(error, index) from error
+    return e, grown, args[0] if hasattr(args[0], "edge_index") else None, index
 
 
-def _canvas(given: argparse.Namespace, e: Explanation, data: Any) -> "Canvas | None":
+def _canvas(given: argparse.Namespace, e: "Explanation", data: Any) -> "Canvas | None":
     """How to draw: as what the user says, else as what the data say, else as a graph."""
     from ..canvas import molecule_canvas, sentence_canvas
     from ..datasets.mutagenicity import ATOMS

@@ -1,70 +1,110 @@
 """``xdegree reproduce``: the paper's tables and figures, beside what is measured here."""
 
 import argparse
+import sys
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import torch
-
+from .arguments import (
+    DONE,
+    INCOMPLETE,
+    add_json,
+    add_out,
+    add_quiet,
+    command,
+    positive,
+    print_json,
+    progress,
+)
 from .loading import UsageError
 
-DESCRIPTION = """\
-Do an experiment of the paper and print what comes out beside the paper's figures.
+if TYPE_CHECKING:
+    from ..experiments import Outcome
 
-Every model is trained from its seed and kept at its least validation loss; all methods explain the same models. Results
-are kept in FOLDER as they come: a command that was interrupted goes on where it stopped, and one that was finished only
-prints. The page, results.md, holds all experiments that were done so far.
+ABOUT = """\
+Do an experiment of the paper and print the outcome beside its figures.
 
-The data are those of $XDEGREE_DATA. Synthetic graphs that are not there are generated; an experiment whose data cannot
-be had says so.
-"""
+Every model is trained from its seed and kept at its least validation loss; all
+methods explain the same models. Results are kept in FOLDER as they come: a
+command that was interrupted goes on where it stopped, and one that was finished
+only prints. The page, results.md, holds all experiments that were done so far.
+
+The data are those of $XDEGREE_DATA. Synthetic graphs that are not there are
+generated; an experiment whose data cannot be had says so."""
 
 
 def add_to(commands: Any) -> None:
     """Tell the parser about this command."""
     from ..experiments import EXPERIMENTS
 
-    parser = commands.add_parser(
+    names = (*EXPERIMENTS, "all")
+    parser = command(
+        commands,
         "reproduce",
-        help="do the paper's experiments, one by one or all",
-        description=DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        "do the paper's experiments, one by one or all",
+        about=ABOUT,
+        examples=[
+            "xdegree reproduce datasets",
+            "xdegree reproduce accuracy --seeds 1",
+            "xdegree reproduce all --quick --json > results.json",
+        ],
+        codes={
+            DONE: "the experiments are done",
+            INCOMPLETE: "of all experiments some were left out, the reason is said",
+        },
     )
-    parser.add_argument("name", metavar="NAME", choices=[*EXPERIMENTS, "all"], help=", ".join([*EXPERIMENTS, "all"]))
-    parser.add_argument("--seeds", type=_positive, metavar="N", help="models per dataset (default: 5; 1 with --quick)")
+    parser.add_argument("name", metavar="NAME", choices=names, help=", ".join(names))
+    parser.add_argument("--seeds", type=positive, metavar="N", help="models per dataset (default: 5; 1 with --quick)")
     parser.add_argument("--quick", action="store_true", help="few instances, only to see that everything works")
-    parser.add_argument(
-        "--out", type=Path, metavar="FOLDER", default=Path("xdegree-results"), help="default: %(default)s"
-    )
+    add_out(parser, "FOLDER", "for results and models (default: %(default)s)", default=Path("xdegree-results"))
     parser.add_argument("--page", type=Path, metavar="FILE", help="where the page goes (default: FOLDER/results.md)")
-    parser.add_argument("--no-progress", action="store_true", help="show no progress bars")
+    add_json(parser)
+    add_quiet(parser)
     parser.set_defaults(run=run)
-
-
-def _positive(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"a number of at least 1 is needed (got {text!r})")
-    return int(text)
 
 
 def run(given: argparse.Namespace) -> int:
     """Do the experiments, print each as it ends, and write the page."""
+    import torch
+
     from ..experiments import EXPERIMENTS, Bench, experiment, keep, write_page
 
     torch.set_num_threads(1)  # graphs are small; and times are of one processor
     seeds = given.seeds or (1 if given.quick else 5)
-    bench = Bench(given.out, seeds, given.quick, not given.no_progress)
+    bench = Bench(given.out, seeds, given.quick, progress(given))
     folder = given.out / ("quick" if given.quick else "full")
+    done: list[dict[str, Any]] = []
+    left_out: dict[str, str] = {}
     for name in EXPERIMENTS if given.name == "all" else [given.name]:
         try:
             outcome = experiment(name)(bench)
         except (FileNotFoundError, ImportError) as error:
             if given.name != "all":
                 raise UsageError(str(error)) from error
-            print(f"== {name}: left out, {error}\n", flush=True)
+            left_out[name] = str(error)
+            print(f"{given.prog}: {name} is left out, {error}", file=sys.stderr)
             continue
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt("the same command goes on where it stopped") from None
         pictures = keep(outcome, folder)
-        print(outcome.text(), *(f"picture: {path}" for path in pictures), sep="\n", end="\n\n", flush=True)
-    command = f"xdegree reproduce all --seeds {seeds}" + (" --quick" if given.quick else "")
-    print("page:", write_page(tuple(EXPERIMENTS), folder, given.page or given.out / "results.md", command))
-    return 0
+        done.append(_plain(outcome, pictures))
+        if not given.json:
+            print(outcome.text(), *(f"picture: {path}" for path in pictures), sep="\n", end="\n\n", flush=True)
+    said = f"xdegree reproduce all --seeds {seeds}" + (" --quick" if given.quick else "")
+    page = write_page(tuple(EXPERIMENTS), folder, given.page or given.out / "results.md", said)
+    if given.json:
+        print_json({"experiments": done, "left_out": left_out, "page": str(page)})
+    else:
+        print("page:", page)
+    return INCOMPLETE if left_out else DONE
+
+
+def _plain(outcome: "Outcome", pictures: list[Path]) -> dict[str, Any]:
+    return {
+        "name": outcome.name,
+        "title": outcome.title,
+        "about": outcome.about,
+        "tables": [asdict(table) for table in outcome.tables],
+        "pictures": [str(path) for path in pictures],
+    }
