@@ -2,11 +2,14 @@
 
 import json
 import re
+import shlex
 import sys
+from itertools import pairwise
 
 import pytest
 import torch
 from helpers import features, net
+from test_docs_code import DOCS, assert_printed, fences
 from torch import nn
 
 from xdegree import Explanation, HeteroExplanation, explain
@@ -204,3 +207,13 @@ def test_what_cannot_be_explained(capsys, folder, command, args, message):
     assert not captured.out
     assert "Traceback" not in captured.err
     assert [path for path in sorted(folder.iterdir()) if path.suffix] == [path for path in before if path.suffix]
+
+
+def test_the_page_says_what_is_printed(capsys, folder):
+    blocks = fences(DOCS / "how-to" / "command-line.md")
+    (folder / "my_models.py").write_text(next(code for language, code in blocks if language == "python"))
+    commands = {code: text for (first, code), (second, text) in pairwise(blocks) if (first, second) == ("sh", "text")}
+    assert commands
+    for command, text in commands.items():
+        assert main(shlex.split(command)[1:]) == 0
+        assert_printed(capsys.readouterr().out, text)
