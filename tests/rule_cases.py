@@ -185,7 +185,7 @@ _ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "hardswish": F.hardswish, "hardsigmoid": F.hardsigmoid, "relu6": F.relu6, "hardshrink": F.hardshrink,
     "softshrink": F.softshrink, "threshold": lambda x: F.threshold(x, 0.3, 0.7), "abs": torch.abs,
     "clamp": lambda x: x.clamp(0.2, 1.0), "clamp_min": lambda x: x.clamp_min(0.1), "clamp_max": lambda x: x.clamp_max(0.4),
-    "erf": torch.erf, "erfc": torch.erfc, "sin": torch.sin, "cos": torch.cos, "atan": torch.atan, "asinh": torch.asinh,
+    "erf": torch.erf, "erfc": torch.erfc, "sin": torch.sin, "cos": torch.cos, "sinc": torch.sinc, "atan": torch.atan, "asinh": torch.asinh,
 }  # fmt: skip
 _FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "exp": torch.exp, "exp2": torch.exp2, "expm1": torch.expm1, "log": torch.log, "log2": torch.log2,
@@ -666,6 +666,10 @@ STATISTICS = [
          along(lambda t: ((t[:, None] - t[None, :2]) ** 2).sum(-1).sqrt())),
     case("distance", "atan2", lambda x: torch.atan2(x[:, 0], x[:, 1]), along(lambda t: torch.atan2(t[:, 0] + 0.0, t[:, 1] + 0.0))),
     case("distance", "hypot", lambda x: torch.hypot(x[:, 0], x[:, 1]), along(lambda t: (t[:, 0]**2 + t[:, 1]**2).sqrt())),
+    case("distance", "logaddexp", lambda x: torch.logaddexp(x[:, 0], x[:, 1]),
+         along(lambda t: (t[:, 0].exp() + t[:, 1].exp()).log(), math.log(2))),
+    case("distance", "logaddexp2", lambda x: torch.logaddexp2(x[:, 0], x[:, 1]),
+         along(lambda t: (2 ** t[:, 0] + 2 ** t[:, 1]).log2(), 1.0)),
     case("distance", "remainder", lambda x: x % 0.7, along(lambda t: t - 0.7 * (t / 0.7).floor())),
     case("distance", "fmod", lambda x: x.fmod(0.7), along(lambda t: t - 0.7 * (t / 0.7).trunc())),
     case("ranked", "sort", lambda x: x.sort(0).values, ranked_twin(lambda x: x.argsort(0))),

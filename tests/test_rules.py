@@ -4,7 +4,7 @@ import pytest
 import torch
 from rule_cases import RULE_CASES, WITHOUT_TWIN, RuleCase
 
-from xdegree import Options, decompose
+from xdegree import Options, check, decompose
 from xdegree.registry import RULES
 from xdegree.testing import check_laws
 
@@ -58,12 +58,20 @@ def test_rule_makes_no_nan_of_zeros(case: RuleCase) -> None:
     assert bool((d.target.isfinite() | ~d.total.isfinite()).all())
 
 
+@pytest.mark.parametrize("case", RULE_CASES, ids=lambda case: f"{case.rule}: {case.name}")
+def test_rule_takes_no_groups_at_all(case: RuleCase) -> None:
+    """That is how `check` surveys a model."""
+    assert check(case.function, features(case)).ok
+
+
 def test_every_rule_has_a_twin() -> None:
+    rules = {function.__name__ for function in RULES.values() if function.__module__.startswith("xdegree.")}
     tested = {case.rule for case in RULE_CASES} | WITHOUT_TWIN
-    assert {function.__name__ for function in RULES.values() if function.__module__.startswith("xdegree.")} == tested
+    assert not rules - tested, f"add a case with a slow twin to tests/rule_cases.py for {sorted(rules - tested)}"
+    assert not tested - rules, f"tests/rule_cases.py has cases of rules that are not there: {sorted(tested - rules)}"
 
 
 @pytest.mark.parametrize("function", set(RULES.values()), ids=lambda f: f.__name__)
 def test_every_rule_says_what_it_does(function: object) -> None:
-    assert function.__doc__
-    assert len(function.__doc__) > 20
+    said = function.__doc__ or ""
+    assert len(said) > 20, f"{function.__name__} needs a docstring: what it does, and which equation of the paper it is"

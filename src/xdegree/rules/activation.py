@@ -12,7 +12,7 @@ TELESCOPED = (
     *(aten.relu, aten.leaky_relu, aten.elu, aten.celu, aten.selu, aten.gelu, aten.silu, aten.mish, aten.softplus),
     *(aten.sigmoid, aten.tanh, aten.hardtanh, aten.hardswish, aten.hardsigmoid, aten.relu6, aten.hardshrink),
     *(aten.softshrink, aten.threshold, aten.log_sigmoid, aten.abs, aten.clamp, aten.clamp_min, aten.clamp_max),
-    *(aten.erf, aten.erfc, aten.sin, aten.cos, aten.atan, aten.asinh, aten.nan_to_num),
+    *(aten.erf, aten.erfc, aten.sin, aten.cos, aten.sinc, aten.atan, aten.asinh, aten.nan_to_num),
 )
 PROPORTIONAL = (
     *(aten.exp, aten.exp2, aten.expm1, aten.log, aten.log2, aten.log10, aten.log1p, aten.sqrt, aten.rsqrt),

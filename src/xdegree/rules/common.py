@@ -178,11 +178,18 @@ def _bind(op: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[tup
     return bound
 
 
+def of_nobody(total: Tensor) -> Tensor:
+    """The target for no groups at all, as `check` asks: of what is empty a variance warns, MKL refuses an FFT."""
+    return total.new_empty(0, *total.shape)
+
+
 def telescope_lifted(call: Call, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Tensor:
     """The telescoping sum over an operation that mixes entries: a norm, a variance, a distance (eq. ReLU).
 
     What it gives for zeros comes from neither portion and is a bias of what remains.
     """
+    if not call.groups:
+        return of_nobody(call.total)
     at_zero = lift(call, args, kwargs, Half.zero)
     order = call.options.activation
     target = torch.zeros_like(at_zero)

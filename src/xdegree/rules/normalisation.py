@@ -73,9 +73,8 @@ def group_norm(
     eps: float,
 ) -> tuple[Tensor | None, ...]:
     """Group norm: layer norm over groups of channels (eq. gcn_b)."""
-    folded = Portions(
-        x.total.reshape(n, groups, c // groups, -1), x.target.reshape(call.groups, n, groups, c // groups, -1)
-    )
+    shape = (n, groups, c // groups, hw)
+    folded = Portions(x.total.reshape(shape), x.target.reshape(call.groups, *shape))
     channel = (1, groups, c // groups, 1)
     weight, bias = (None if p is None else total_of(p).reshape(channel) for p in (weight, bias))
     return _normalised(call, folded, [2, 3], weight, bias, eps).reshape(call.groups, *x.shape), None, None

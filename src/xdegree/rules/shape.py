@@ -10,7 +10,9 @@ from torch import Tensor
 from ..portions import Messages, Portions, carries, rows, spread, target_of, total_of, unrows
 from ..registry import Call, aten, rule
 from ..sparse_rows import SparseRows
-from .common import Half, lift, shift, targets
+from .common import Half, lift, of_nobody, shift, targets
+
+FOURIER = (aten._fft_r2c, aten._fft_c2c, aten._fft_c2r)
 
 
 @rule(
@@ -26,12 +28,14 @@ from .common import Half, lift, shift, targets
     ),
     *(aten.squeeze.dim, aten.squeeze.dims, aten.diagonal, aten.unfold, aten.flip, aten.cumsum, aten.narrow_copy),
     *(aten.clone, aten.detach, aten.alias, aten.neg, aten.tril, aten.triu, aten.lift_fresh, aten.positive),
-    *(aten.diag_embed, aten.rot90, aten._fft_r2c, aten._fft_c2c, aten._fft_c2r),
+    *(aten.diag_embed, aten.rot90, *FOURIER),
     *(aten.view_as_real, aten.view_as_complex, aten._conj, aten._conj_physical, aten.real, aten.imag),
     *(aten.select_copy, aten.unsqueeze_copy, aten.slice_copy, aten.detach_copy, aten.diff, aten.roll),
 )
 def structural(call: Call, *args: Any, **kwargs: Any) -> Any:
     """The operation itself on the target, its dimensions moved by one (both portions alike; eq. concatenation)."""
+    if not call.groups and call.op.overloadpacket in FOURIER:
+        return of_nobody(call.total)
     return lift(call, args, kwargs, Half.target)
 
 
@@ -176,7 +180,7 @@ def as_strided(call: Call, x: Portions, size: list[int], stride: list[int], offs
     if not x.total.is_contiguous() or x.total.storage_offset():
         raise NotImplementedError("as_strided of a tensor that is itself a view has no rule; use indexing")
     positions = torch.arange(x.numel(), device=x.device).as_strided(size, stride, offset or 0)
-    return x.target.reshape(call.groups, -1)[:, positions]
+    return x.target.reshape(call.groups, x.numel())[:, positions]
 
 
 @rule(aten.gather)
@@ -212,7 +216,7 @@ def masked_scatter(call: Call, x: Tensor, mask: Tensor, source: Tensor) -> Tenso
     """Writing where a mask says: the targets of what is written take the place of what was there."""
     base = spread(target_of(x, call.groups), call.total.dim()).expand(call.groups, *call.total.shape).clone()
     place = mask.expand(call.total.shape)
-    base[:, place] = target_of(source, call.groups).reshape(call.groups, -1)[:, : int(place.sum())]
+    base[:, place] = target_of(source, call.groups).reshape(call.groups, source.numel())[:, : int(place.sum())]
     return base
 
 
@@ -294,5 +298,5 @@ def pad(call: Call, x: Portions, pad: list[int], value: float = 0) -> Tensor:
 def repeat_interleave(call: Call, x: Portions, repeats: Any, dim: int | None = None, **kwargs: Any) -> Tensor:
     """Repeated entries, of both portions alike."""
     if dim is None:
-        return x.target.reshape(call.groups, -1).repeat_interleave(total_of(repeats), 1)
+        return x.target.reshape(call.groups, x.numel()).repeat_interleave(total_of(repeats), 1)
     return x.target.repeat_interleave(total_of(repeats), shift(dim))

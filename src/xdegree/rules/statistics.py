@@ -6,7 +6,7 @@ from torch import Tensor
 
 from ..portions import Portions, carries, spread, total_of
 from ..registry import Call, aten, rule
-from .common import Half, lift, shift, telescope_lifted
+from .common import Half, lift, of_nobody, shift, telescope_lifted
 
 
 @rule(
@@ -21,6 +21,8 @@ def statistic(call: Call, *args: Any, **kwargs: Any) -> Tensor:
 @rule(aten.var_mean.correction, aten.std_mean.correction)
 def var_mean(call: Call, x: Portions, *args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
     """The variance or deviation as a statistic (eq. ReLU), the mean as the linear map it is."""
+    if not call.groups:
+        return of_nobody(call.total[0]), of_nobody(call.total[1])
     single = aten.var.correction if call.op.overloadpacket is aten.var_mean else aten.std.correction
     variance = Call(single, call.total[0], call.groups, call.options)
     target = telescope_lifted(variance, (x, *args), kwargs)
@@ -30,10 +32,10 @@ def var_mean(call: Call, x: Portions, *args: Any, **kwargs: Any) -> tuple[Tensor
 @rule(aten.prod.default)
 def product(call: Call, x: Portions, **kwargs: Any) -> Tensor:
     """Π x: target × … × target, as in attention × value."""
-    return x.target.reshape(call.groups, -1).prod(1)
+    return x.target.reshape(call.groups, x.numel()).prod(1)
 
 
-@rule(aten._cdist_forward, aten.atan2, aten.hypot, aten.remainder, aten.fmod)
+@rule(aten._cdist_forward, aten.atan2, aten.hypot, aten.remainder, aten.fmod, aten.logaddexp, aten.logaddexp2)
 def distance(call: Call, a: Any, b: Any, *args: Any) -> Tensor:
     """A function of two operands: of the targets first, the background is the remainder (eq. ReLU).
 
