@@ -1,6 +1,6 @@
 """Groups of nodes as the user gives them, checked and turned into shares of the input."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from itertools import chain
 from typing import Any
 
@@ -10,9 +10,6 @@ from torch import Tensor
 from .focus import Focus
 from .inputs import short
 from .sparse_rows import SparseRows
-
-Groups = Sequence[Iterable[int]] | Tensor
-"""Lists of node ids, a mask ``[K, N]`` (bool, or shares in 0..1), or a mask ``[K, N, F]`` of single features."""
 
 
 def shares(groups: Any, x: Any, what: str = "node") -> Any:

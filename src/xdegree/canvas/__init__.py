@@ -7,7 +7,17 @@ from .base import Canvas, Edge, edge_of
 from .colours import GREY, INK, NOTHING, SIGNED, is_dark, signed_colour, text_on
 from .graph import graph_canvas
 from .molecule import Molecule, molecule_canvas
-from .scores import ScoresLike, edge_scores, explained_node, largest, level_colours, node_scores, signed_text, unit_of
+from .scores import (
+    ScoresLike,
+    described,
+    edge_scores,
+    explained_node,
+    largest,
+    level_colours,
+    node_scores,
+    signed_text,
+    unit_of,
+)
 from .sentence import Sentence, sentence_canvas
 
 __all__ = [
@@ -21,6 +31,7 @@ __all__ = [
     "node_scores",
     "edge_scores",
     "unit_of",
+    "described",
     "explained_node",
     "level_colours",
     "largest",

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..explanation import Explanation, Explanations
+from ..explanation import Explanation, Explanations, HeteroExplanation
 from ..tree import Level
 from .base import Canvas, Edge, edge_of
 from .colours import signed_colour
@@ -33,15 +33,22 @@ def node_scores(scores: ScoresLike) -> list[float]:
             found = torch.zeros(scores.num_nodes)
     else:
         if not isinstance(scores, Tensor | Sequence | np.ndarray) or isinstance(scores, Explanations):
-            several = "; take one of them, as scores[0]" if isinstance(scores, Explanations) else ""
-            raise TypeError(
-                f"scores must be an xdegree.Explanation or one number per node (got {type(scores).__name__}{several})"
-            )
+            raise TypeError(f"scores must be an xdegree.Explanation or one number per node (got {described(scores)})")
         found = torch.as_tensor(scores)
     if found.dim() != 1 or not found.isfinite().all():
         raise ValueError(f"node_scores holds one finite number per node (got shape {list(found.shape)})")
     values: list[float] = found.tolist()
     return values
+
+
+def described(result: object) -> str:
+    """What was given in place of an explanation, and how to get one from it."""
+    advice = ""
+    if isinstance(result, Explanations):
+        advice = "; take one of them, as found[0]"
+    if isinstance(result, HeteroExplanation):
+        advice = "; its to_homogeneous() is one"
+    return type(result).__name__ + advice
 
 
 def edge_scores(

@@ -13,7 +13,7 @@ from typing import Any
 
 from plotly.offline import get_plotlyjs  # type: ignore[import-untyped]
 
-from ..canvas import Canvas, explained_node, graph_canvas, signed_text
+from ..canvas import Canvas, described, explained_node, graph_canvas, signed_text
 from ..explanation import Explanation
 from ..files import write_text
 from ..tree import ExplanationTree, Group
@@ -65,7 +65,7 @@ def report(
         The page; its `save` writes the file.
     """
     if not isinstance(explanation, Explanation):
-        raise TypeError(f"reports are made of an xdegree.Explanation (got {type(explanation).__name__})")
+        raise TypeError(f"reports are made of an xdegree.Explanation (got {described(explanation)})")
     if tree is not None:
         _check_same(explanation, tree)
     names = _class_names(classes, len(explanation.prediction))
