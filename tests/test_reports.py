@@ -3,6 +3,7 @@
 import re
 import sys
 import warnings
+from dataclasses import replace
 
 import pytest
 import torch
@@ -243,6 +244,11 @@ def test_an_old_browser_still_shows_the_tables(page, tmp_path, of_node):
     page.wait_for_selector("#problem:not([hidden])")
     assert "browser of 2023" in page.inner_text("#problem")
     assert page.is_visible("#prediction table")
+
+
+def test_the_question_of_a_link_is_about_the_link(of_node):
+    assert "Why class" in (html := report(replace(of_node[0], level="edge", index=2)).html)
+    assert "for link 2?" in html
 
 
 def test_what_does_not_fit_is_refused(of_node, of_graph):
