@@ -9,12 +9,12 @@ PINS   := pyproject.toml constraints.txt
 .PHONY: help demo test lint types format docs coverage results bench dist clean
 
 help:  ## show this list
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "%-12s %s\n", $$1, $$2 }'
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "%-14s %s\n", $$1, $$2 }'
 
 demo: $(VENV)/.demo  ## train the paper's GCN on BA-Shapes, explain it, write a picture and a report
 	@$(BIN)/python -m xdegree.demo
 
-test: lint types  ## lint, types, tests (args: ARGS="-k name")
+test: lint types  ## lint, types, tests (args: ARGS="tests/test_rules.py -k name")
 	$(BIN)/python -m pytest $(ARGS)
 
 lint: $(VENV)/.dev  ## ruff: rules and format
@@ -36,7 +36,7 @@ coverage: $(VENV)/.dev  ## write docs/coverage.md and docs/rules.md from the tab
 	@$(BIN)/python docs/write_coverage.py
 	@$(BIN)/python docs/write_rules.py
 
-results: $(VENV)/.dev  ## do the paper's experiments (hours) and write docs/results.md; data in $$XDEGREE_DATA
+results: $(VENV)/.dev  ## do the paper's experiments (hours) and write docs/results.md; data in XDEGREE_DATA
 	$(BIN)/xdegree reproduce all --seeds 5 --page docs/results.md
 
 bench: $(VENV)/.dev  ## run the benchmarks on a quiet machine and write docs/benchmarks.md (args: ARGS=--quick)
