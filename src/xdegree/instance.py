@@ -56,8 +56,7 @@ class Instance:
 
     def outputs(self, xs: Tensor) -> Tensor:
         """The explained row ``[K, classes]`` for each of several features ``[K, n, F]``; gradients pass through."""
-        size = len(self.x) + self.edge_index.shape[1]
-        return torch.cat([self._stacked(part) for part in xs.split(max(1, AT_ONCE // size))])
+        return torch.cat([self._stacked(part) for part in xs.split(self._at_once)])
 
     @torch.no_grad()
     def masked(self, kept: Tensor) -> Tensor:
@@ -66,13 +65,17 @@ class Instance:
         Edges stay, as in the authors' experiments.
         """
         zero = self.x.new_zeros(())
-        size = max(1, AT_ONCE // (len(self.x) + self.edge_index.shape[1]))
-        parts = [torch.where(part.unsqueeze(-1), self.x, zero) for part in kept.split(size)]
+        parts = [torch.where(part.unsqueeze(-1), self.x, zero) for part in kept.split(self._at_once)]
         return torch.cat([self._stacked(part) for part in parts])
 
     def probabilities(self, kept: Tensor) -> Tensor:
         """The probability ``[K]`` of the explained class under the same masks."""
         return self.masked(kept).softmax(-1)[:, self.target]
+
+    @property
+    def _at_once(self) -> int:
+        """How many copies of the graph go into one pass."""
+        return max(1, AT_ONCE // (len(self.x) + self.edge_index.shape[1]))
 
     def _stacked(self, xs: Tensor) -> Tensor:
         """Copies of the graph side by side in one pass; one after the other where the model is made for one graph."""
