@@ -10,7 +10,7 @@ from typing import get_args
 
 import pytest
 
-from xdegree import cli
+from xdegree import __version__, cli
 from xdegree.cli import main
 from xdegree.cli.arguments import EDGES, LEVELS, OF, READINGS
 
@@ -129,8 +129,8 @@ def test_versions(capsys):
     with pytest.raises(SystemExit) as ended:
         main(["--version"])
     assert ended.value.code == 0
-    names = ("xdegree", "torch", "torch_geometric")
-    assert capsys.readouterr().out.splitlines() == [f"{name} {version(name)}" for name in names]
+    others = [f"{name} {version(name)}" for name in ("torch", "torch_geometric")]
+    assert capsys.readouterr().out.splitlines() == [f"xdegree {__version__}", *others]
 
 
 def test_help_does_not_wait_for_pytorch():

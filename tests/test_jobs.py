@@ -580,6 +580,8 @@ def test_the_command_interrupted_and_with_errors(place, inline, capsys):
     captured = capsys.readouterr()
     assert "5: ValueError: edge_index names nodes" in captured.out
     assert not captured.err  # no progress bar where nobody watches
+    assert main(["job", "resume", "out", "--json"]) == 1  # finished, with errors
+    assert json.loads(capsys.readouterr().out)["state"] == "finished"
     assert_whole(place)
 
 

@@ -69,7 +69,9 @@ class _Version(argparse.Action):
     def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
         from importlib.metadata import version
 
-        print(*(f"{name} {version(name)}" for name in ("xdegree", "torch", "torch_geometric")), sep="\n")
+        from .. import __version__
+
+        print(f"xdegree {__version__}", *(f"{name} {version(name)}" for name in ("torch", "torch_geometric")), sep="\n")
         parser.exit()
 
 

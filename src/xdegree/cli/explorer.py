@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .arguments import DONE, FACTORY, INCOMPLETE, INTERRUPTED, add_factory, add_quiet, command, note
+from .arguments import DONE, FACTORY, INCOMPLETE, INTERRUPTED, add_factory, add_quiet, command, note, progress
 from .loading import UsageError, load_weights, made
 
 if TYPE_CHECKING:
@@ -105,7 +105,8 @@ def _examples(given: argparse.Namespace) -> "list[Example]":
         raise UsageError("--weights, --data and --classes are for a model of your own: name its MODULE:FACTORY")
     from ..explorer import examples
 
-    return examples.prepared(given.example or EXAMPLES, say=lambda text: note(given, text))
+    names = given.example or EXAMPLES
+    return examples.prepared(names, say=lambda text: note(given, text), progress=progress(given))
 
 
 def _own(given: argparse.Namespace) -> "Example":

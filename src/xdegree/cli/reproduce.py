@@ -81,7 +81,7 @@ def run(given: argparse.Namespace) -> int:
             outcome = experiment(name)(bench)
         except (FileNotFoundError, ImportError) as error:
             if given.name != "all":
-                raise UsageError(str(error)) from error
+                raise UsageError(str(error)) from None
             left_out[name] = str(error)
             print(f"{given.prog}: {name} is left out, {error}", file=sys.stderr)
             continue

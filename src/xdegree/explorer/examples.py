@@ -19,10 +19,10 @@ SHOWN = 60
 """Predictions of an example that the list offers."""
 
 
-def ba_shapes(folder: Path | None) -> Example:
+def ba_shapes(folder: Path | None, progress: bool) -> Example:
     """Houses on a random graph: which part of a house is a node?"""
     dataset = load("ba_shapes", seed=0, origin="generated")
-    model, dataset, reached = trained(dataset, how=Recipe("GCN", 500, lr=0.01), folder=folder)
+    model, dataset, reached = trained(dataset, how=Recipe("GCN", 500, lr=0.01), folder=folder, progress=progress)
     data = dataset.data
     with torch.no_grad():
         sure, role = model(data.x, data.edge_index).softmax(-1).max(-1)
@@ -40,10 +40,10 @@ def ba_shapes(folder: Path | None) -> Example:
     return Example("ba-shapes", "BA-Shapes", note, "graph", model, items, roles)
 
 
-def molecules(folder: Path | None) -> Example:
+def molecules(folder: Path | None, progress: bool) -> Example:
     """Mutagenicity if the data folder has it, else molecules put together from parts."""
     if (data_folder() / "mutagenicity" / "raw").is_dir():
-        model, dataset, reached = trained(mutag(), how=Recipe("GCN", 12), folder=folder)
+        model, dataset, reached = trained(mutag(), how=Recipe("GCN", 12), folder=folder, progress=progress)
         items = [
             Item(f"molecule {number}, {_formula(graph)}", graph)
             for number, graph in _test(dataset, most=60)
@@ -52,7 +52,9 @@ def molecules(folder: Path | None) -> Example:
         note = f"Mutagenicity: molecules that do or do not change the DNA of bacteria. {_model(reached)}"
         classes = ("mutagen", "nonmutagen")
     else:
-        model, dataset, reached = trained(toy_molecules(), how=Recipe("GCN", 25, lr=0.01), folder=folder)
+        model, dataset, reached = trained(
+            toy_molecules(), how=Recipe("GCN", 25, lr=0.01), folder=folder, progress=progress
+        )
         items = [Item(graph.smiles, graph) for _, graph in _test(dataset)]
         items.sort(key=lambda item: not item.title.startswith("c1ccc("))  # benzene rings first: easy to recognise
         note = f"Generated molecules, {dataset.note}. {_model(reached)}"
@@ -60,19 +62,21 @@ def molecules(folder: Path | None) -> Example:
     return Example("molecules", "Molecules", note, "molecule", model, items[:SHOWN], classes, ATOMS)
 
 
-def sentences(folder: Path | None) -> Example:
+def sentences(folder: Path | None, progress: bool) -> Example:
     """Sentences of SST-2 if the data folder has them, else sentences of a small grammar."""
     if any((data_folder() / name).is_dir() for name in ("graph_sst2_rebuilt", "Graph-SST2")):
-        model, dataset, reached = trained(graph_sst2(limit=3000), folder=folder)
+        model, dataset, reached = trained(graph_sst2(limit=3000), folder=folder, progress=progress)
         note = f"Film reviews of SST-2 as dependency trees ({dataset.note or 'the original'}). {_model(reached)}"
     else:
-        model, dataset, reached = trained(toy_sentences(), how=Recipe("GCN", 12, lr=0.01), folder=folder)
+        model, dataset, reached = trained(
+            toy_sentences(), how=Recipe("GCN", 12, lr=0.01), folder=folder, progress=progress
+        )
         note = f"Generated sentences, {dataset.note}. {_model(reached)}"
     items = [Item(_cut(" ".join(graph.words)), graph) for _, graph in _test(dataset) if len(graph.words) > 3]
     return Example("sentences", "Sentences", note, "sentence", model, items[:SHOWN], ("negative", "positive"))
 
 
-EXAMPLES: dict[str, Callable[[Path | None], Example]] = {
+EXAMPLES: dict[str, Callable[[Path | None, bool], Example]] = {
     "molecules": molecules,
     "ba-shapes": ba_shapes,
     "sentences": sentences,
@@ -98,23 +102,26 @@ def _cut(text: str, most: int = 70) -> str:
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
-def prepared(names: Sequence[str], say: Callable[[str], None], folder: Path | None = None) -> list[Example]:
+def prepared(
+    names: Sequence[str], say: Callable[[str], None], folder: Path | None = None, progress: bool = True
+) -> list[Example]:
     """Examples by name, trained where they have not been before.
 
     Args:
         names: of `EXAMPLES`, in the order in which the page lists them.
         say: told what is being done.
         folder: where models are kept; by default the user's cache folder, or nowhere if that cannot be written.
+        progress: show progress bars.
     """
     folder = folder or _writable(cache_folder() / "explorer", say)
     found = []
     for number, name in enumerate(names, 1):
         say(f"[{number}/{len(names)}] {name}")
         try:
-            found.append(EXAMPLES[name](folder))
+            found.append(EXAMPLES[name](folder, progress))
         except BrokenCheckpointError as error:
             say(f"{error}; for now it is trained without being kept")
-            found.append(EXAMPLES[name](None))
+            found.append(EXAMPLES[name](None, progress))
     return found
 
 
