@@ -109,9 +109,11 @@ def test_drawn_scores_come_near_the_exact_one():
 
 
 def test_drawn_contexts_are_distributed_as_walks_are():
-    scorer = Scorer.of(net(level="graph"), model_call(None, (X, EDGES), {}), contexts=Contexts(exact=0, walks=20000))
+    model = net(level="graph")
+    call = model_call(model, (X, EDGES), {})
+    scorer = Scorer.of(model, call, contexts=Contexts(exact=0, walks=20000))
     region = scorer.adjacency.within(1 << 5, 2) & ~(1 << 5)
-    exact = Scorer.of(net(level="graph"), model_call(None, (X, EDGES), {}), contexts=EXACT)._enumerated(region)
+    exact = Scorer.of(model, call, contexts=EXACT)._enumerated(region)
     drawn = scorer.contexts_of(1 << 5)
     assert sum(exact.values()) == pytest.approx(1)
     assert drawn.keys() <= exact.keys()
@@ -160,7 +162,8 @@ def test_exact_scores_of_mirror_images_are_equal():
 
 
 def test_one_engine_call_for_all_groups_and_nothing_twice():
-    scorer = Scorer.of(net(level="graph"), model_call(None, (X, EDGES), {}))
+    model = net(level="graph")
+    scorer = Scorer.of(model, model_call(model, (X, EDGES), {}))
     scorer.score(contributions=[1, 3], contextual=[1, 2, 4])
     assert scorer.calls == 1
     scorer.score(contributions=[1, 3], contextual=[1, 2, 4])
