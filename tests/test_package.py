@@ -107,6 +107,9 @@ for what, line in {lines}.items():
         said[what] = f"{{type(error).__name__}}: {{error}}"
 print(json.dumps(said))
 """
+MINE = (
+    """from pathlib import Path; from xdegree import datasets as d; mine = d.node_dataset("mine", d.ba_shapes(), "")"""
+)
 WITHOUT = {
     "plots": ("from xdegree.plots import plot_graph", "plot"),
     "the layout": ("from xdegree.canvas import graph_canvas as f; f(ring, range(6))", "plot"),
@@ -117,7 +120,10 @@ WITHOUT = {
     "Ray": ("from xdegree.jobs.on_ray import ray; ray()", "ray"),
     "Captum": ("from xdegree.baselines import METHODS; METHODS['integrated gradients']()", "bench"),
     "checkpoints": ("from xdegree.checkpoints import load_model; load_model('model')", "bench"),
+    "kept models": (f"{MINE}; from xdegree.recipes import trained; trained(mine, folder=Path())", "bench"),
     "sentences": ("from xdegree.datasets.sst2 import sentence_graphs as f; f(['so'], [0], len)", "text"),
+    "nodes in pandas": ("e.to_dataframe()", None),
+    "many in pandas": ("explain(model, x, ring, index=[1, 2]).to_dataframe()", None),
     "trees in pandas": ("agglomerate(model, x, ring, index=1, q=0.6, seed=0).to_dataframe()", None),
 }
 

@@ -26,13 +26,13 @@ def save_model(path: Path | str, model: GCN | GAT, **notes: Any) -> None:
     state = {name: value.detach().cpu().contiguous() for name, value in model.state_dict().items()}
     texts = {"config": json.dumps(model.config), "notes": json.dumps(notes)}
     scratch = path.with_name(path.name + ".part")
-    _safetensors().torch.save_file(state, scratch, metadata=texts)
+    safetensors().torch.save_file(state, scratch, metadata=texts)
     scratch.replace(path)
 
 
 def load_model(path: Path | str) -> tuple[GCN | GAT, dict[str, Any]]:
     """The model of a file, in eval mode, and the notes kept with it."""
-    path, library = Path(path), _safetensors()
+    path, library = Path(path), safetensors()
     if not path.is_file():
         raise FileNotFoundError(f"there is no checkpoint {path}")
     try:
@@ -50,7 +50,8 @@ def load_model(path: Path | str) -> tuple[GCN | GAT, dict[str, Any]]:
     return model.eval(), notes
 
 
-def _safetensors() -> Any:
+def safetensors() -> Any:
+    """The package, or a clear error."""
     try:
         import safetensors.torch
     except ImportError as error:

@@ -4,7 +4,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from .checkpoints import load_model, save_model
+from .checkpoints import load_model, safetensors, save_model
 from .datasets import Dataset, one_hot_degree
 from .models import GAT, GCN, MODELS
 from .training import TrainingResult, train_graph, train_node
@@ -115,6 +115,8 @@ def trained(
     data = prepared(dataset, how)
     notes = {"dataset": asdict(data.stats()), "recipe": asdict(how), "seed": seed}
     path = None if folder is None else folder / f"{dataset.name}-{kind}-{seed}.safetensors".lower()
+    if path is not None:
+        safetensors()  # if it is missing, that is said before the model is trained, not after
     if path is not None and path.is_file():
         model, kept = load_model(path)
         if {key: kept.get(key) for key in notes} == notes:
