@@ -12,7 +12,11 @@ from pathlib import Path
 import torch
 
 DOCS = Path(__file__).parent
-PAGES = ("pictures.md", *(f"how-to/{name}.md" for name in ("node", "molecule", "sentence", "link", "hetero")))
+PAGES = (
+    "pictures.md",
+    "get-started.md",
+    *(f"how-to/{name}.md" for name in ("node", "molecule", "sentence", "link", "hetero")),
+)
 BROWSER = ("--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking")
 
 

@@ -231,8 +231,10 @@ def explain(
 
 
 def _check_layer(model: Any, layer: str | None) -> None:
+    if layer is None:
+        return
     known = [name for name, _ in model.named_modules() if name] if isinstance(model, nn.Module) else []
-    if layer is not None and str(layer).removesuffix(":input") not in known:
+    if str(layer).removesuffix(":input") not in known:
         raise ValueError(f"layer names {layer!r}, but the model's modules are {short(known)}")
 
 
