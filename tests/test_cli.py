@@ -182,8 +182,8 @@ def test_weights(models, capsys):
         ("some_models:NUMBER", "has no function 'NUMBER'"),
         ("some_models:nothing", "must return (model, args) or (model, args, kwargs) (got NoneType)"),
         ("some_models:half", "a model, a tuple and a dict (got (Net, Tensor))"),
-        ("some_models:broken", "some_models:broken failed, called without arguments: RuntimeError: no data here"),
-        ("some_models:eager", "called without arguments: TypeError"),
+        ("some_models:broken", "some_models:broken failed: RuntimeError: no data here"),
+        ("some_models:eager", "argument: 'path' (it is called without arguments)"),
         ("some_models:wrong_shape", "the model cannot be surveyed"),
     ],
 )

@@ -45,7 +45,8 @@ def made(name: str) -> Made:
         try:
             made = factory()
         except (Exception, SystemExit) as error:
-            raise UsageError(f"{name} failed, called without arguments: {said(error)}") from error
+            how = " (it is called without arguments)" if isinstance(error, TypeError) else ""
+            raise UsageError(f"{name} failed: {said(error)}{how}") from error
     expected = f"{name} must return (model, args) or (model, args, kwargs)"
     if not isinstance(made, tuple) or len(made) not in (2, 3):
         raise UsageError(f"{expected} (got {_described(made)})")
