@@ -1,6 +1,8 @@
 """Bad input gets an error that says what was given, what was expected and what to do, and no partial result."""
 
+import copy
 import json
+import pickle
 
 import numpy as np
 import pytest
@@ -271,6 +273,7 @@ def test_a_call_for_one_row_does_not_offer_several():
         ((X.float(), EDGES), ["x is torch.float32", "weights are torch.float64", "x.to(torch.float64)"]),
         ((X[:, 0], EDGES), ["x is [12] instead of [nodes, features]"]),
         ((X,), ["missing a required argument: 'edge_index'"]),
+        ((X, EDGES, 5), ["a whole number is among them", "index="]),
         ((X, EDGES, torch.zeros(5, dtype=torch.long)), ["batch names the graph of each node", "[12]", "[5]"]),
     ],
 )
@@ -289,6 +292,23 @@ def test_the_same_after_a_call_that_was_right():
     explain(model, X, EDGES, index=0)
     with pytest.raises(ValueError, match="rows 0 to 9"):
         explain(model, X[:10], EDGES, index=0)
+
+
+def test_edge_weights_of_another_graph():
+    model = GCN(4, 8, 2, 2).double().eval()
+    with pytest.raises(ValueError, match=r"edge features are \[3\], but edge_index has 28 edges"):
+        explain(model, X, EDGES, edge_weight=torch.ones(3, dtype=torch.float64), index=0)
+
+
+def test_several_taken_for_one():
+    several = explain(net(), X, EDGES, index=[0, 1])
+    for name in ("node_scores", "top", "save"):
+        with pytest.raises(AttributeError, match=rf"it holds 2 explanations, take one: found\[0\].{name}"):
+            getattr(several, name)
+    with pytest.raises(AttributeError, match=r"has no 'nothing'$"):
+        several.nothing  # noqa: B018
+    assert copy.deepcopy(several).explained == (0, 1)
+    assert pickle.loads(pickle.dumps(several)).explained == (0, 1)
 
 
 def test_too_few_features_for_a_model_of_pyg():

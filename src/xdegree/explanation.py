@@ -340,6 +340,14 @@ class Explanations(Sequence[Explanation]):
             level=self.level,
         )
 
+    if not TYPE_CHECKING:  # or a type checker would believe that everything is there
+
+        def __getattr__(self, name: str) -> Any:
+            """Called for what is not there: say so to whoever takes several explanations for one."""
+            known = hasattr(Explanation, name)
+            advice = f"; it holds {len(self)} explanations, take one: found[0].{name}" if known else ""
+            raise AttributeError(f"Explanations has no {name!r}{advice}", name=name, obj=self)
+
     def _spread(self, scores: Tensor, nodes: Tensor) -> Tensor:
         out = scores.new_zeros(self.num_nodes, *scores.shape[1:])
         out[nodes] = scores

@@ -67,7 +67,7 @@ class ModelCall:
         args, kwargs = [given(a) for a in self.args], {name: given(a) for name, a in self.kwargs.items()}
         try:
             output = model(*args, **kwargs)
-        except (TypeError, ValueError, IndexError, RuntimeError) as error:
+        except (TypeError, ValueError, IndexError, AttributeError, RuntimeError) as error:
             found = _faults(model, self)
             if not found:
                 raise
@@ -98,6 +98,8 @@ def _faults(model: Any, call: ModelCall) -> list[str]:
         found.append(f"{error} (it takes {', '.join(p.name for p in _parameters(model))}{unknown})")
     except ValueError:
         pass
+    if any(type(value) is int for value in call.args):
+        found.append("a whole number is among them; what is explained is named by index=…, its class by target=…")
     if not isinstance(x, Tensor):
         return found
     weights = {p.dtype for p in model.parameters() if p.is_floating_point()} if isinstance(model, nn.Module) else set()
@@ -112,10 +114,11 @@ def _faults(model: Any, call: ModelCall) -> list[str]:
     if isinstance(batch, Tensor) and (batch.is_floating_point() or batch.shape != x.shape[:1]):
         got = f"{batch.dtype} {list(batch.shape)}"
         found.append(f"batch names the graph of each node, whole numbers [{len(x)}] (got {got})")
-    return found + ([] if edges is None else _edge_faults(edges, len(x)))
+    features = call.get("edge_weight", "edge_attr")
+    return found + ([] if edges is None else _edge_faults(edges, len(x), features))
 
 
-def _edge_faults(edges: Any, nodes: int) -> list[str]:
+def _edge_faults(edges: Any, nodes: int, features: Any) -> list[str]:
     if not isinstance(edges, Tensor):
         known = isinstance(edges, list | tuple) or type(edges).__module__ == "numpy"
         return [f"edge_index is a {type(edges).__name__}; make it a tensor: torch.tensor(edge_index)"] if known else []
@@ -128,8 +131,11 @@ def _edge_faults(edges: Any, nodes: int) -> list[str]:
     if edges.is_floating_point() or edges.dtype == torch.bool:
         return [f"edge_index is {edges.dtype}; node ids are whole numbers: edge_index.long()"]
     low, high = (int(edges.min()), int(edges.max())) if edges.numel() else (0, -1)
-    outside = low < 0 or high >= nodes
-    return [f"edge_index names nodes {low} to {high}, but x has rows 0 to {nodes - 1}"] if outside else []
+    if low < 0 or high >= nodes:
+        return [f"edge_index names nodes {low} to {high}, but x has rows 0 to {nodes - 1}"]
+    if isinstance(features, Tensor) and features.shape[:1] != edges.shape[1:]:
+        return [f"edge features are {list(features.shape)}, but edge_index has {edges.shape[1]} edges"]
+    return []
 
 
 def mapped_tensors(f: Callable[[Tensor], Any], value: Any) -> Any:
