@@ -85,7 +85,7 @@ def test_a_trained_model_is_kept_and_found_again(tmp_path):
     model, seen, result = trained(data, "GAT", how=how, folder=tmp_path / "models", progress=False)
     assert seen.num_features == 10
     assert [path.name for path in (tmp_path / "models").iterdir()] == ["tree-grid-gat-0.safetensors"]
-    again, _, same = trained(data, "GAT", how=how, folder=tmp_path / "models", progress=False)
+    again, _, same = trained(data, how=how, folder=tmp_path / "models", progress=False)
     assert same == result
     assert torch.equal(again.lin1.weight, model.lin1.weight)
     longer = replace(how, epochs=4)

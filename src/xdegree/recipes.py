@@ -87,7 +87,7 @@ def prepared(dataset: Dataset, how: Recipe) -> Dataset:
 
 def trained(
     dataset: Dataset,
-    kind: Kind = "GCN",
+    kind: Kind | None = None,
     *,
     seed: int = 0,
     how: Recipe | None = None,
@@ -98,7 +98,7 @@ def trained(
 
     Args:
         dataset: from `xdegree.datasets.load`, `xdegree.datasets.graph_dataset` or `xdegree.datasets.node_dataset`.
-        kind: of network.
+        kind: of network; the recipe's by default, or a GCN where none is given.
         seed: of its first weights.
         how: other settings than those of `recipe`.
         folder: where models are kept; one that is there already, trained in the same way, is not trained again.
@@ -109,7 +109,8 @@ def trained(
             f"dataset must be an xdegree.datasets.Dataset (got {type(dataset).__name__}); load one by name, or make one"
             " with graph_dataset or node_dataset. A model is trained on a Data object by xdegree.training.train_node"
         )
-    how = how or recipe(dataset, kind)
+    how = how or recipe(dataset, kind or "GCN")
+    kind = kind or how.kind
     if how.kind != kind:
         raise ValueError(f"the recipe is for a {how.kind}, but a {kind} was asked for")
     data = prepared(dataset, how)
