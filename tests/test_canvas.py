@@ -1,9 +1,12 @@
 """Where views draw: places, paths, colours, and what they read off results."""
 
 import itertools
+import math
+import time
 import xml.etree.ElementTree as ElementTree
 from dataclasses import replace
 
+import networkx as nx
 import pytest
 import torch
 from helpers import EDGES, features, net
@@ -103,6 +106,60 @@ def test_a_level_colours_nodes_and_the_edges_within_groups():
     nodes, edges = level_colours(canvas, level, 2.0)
     assert nodes == {0: SIGNED[256], 1: SIGNED[256], 3: SIGNED[0]}
     assert edges == {(0, 1): SIGNED[256]}
+
+
+def edges_by(graph: nx.Graph) -> torch.Tensor:
+    return torch.tensor(list(nx.convert_node_labels_to_integers(graph).edges)).T
+
+
+@pytest.mark.parametrize(
+    "graph", [nx.house_graph(), nx.balanced_tree(2, 4), nx.star_graph(30), nx.barabasi_albert_graph(80, 2, seed=0)]
+)
+def test_a_layout_follows_the_hops_as_well_as_kamada_kawai(graph):
+    def stress(places):
+        far = {(u, v): math.dist(places[u], places[v]) for u, v in itertools.combinations(graph, 2)}
+        size = sum(d / hops[u][v] for (u, v), d in far.items()) / sum(
+            (d / hops[u][v]) ** 2 for (u, v), d in far.items()
+        )
+        return sum((size * d / hops[u][v] - 1) ** 2 for (u, v), d in far.items())
+
+    hops = dict(nx.all_pairs_shortest_path_length(graph))
+    assert stress(graph_canvas(edges_by(graph), graph).places) < 1.01 * stress(nx.kamada_kawai_layout(graph)) + 1e-6
+
+
+def test_the_same_graph_gets_the_same_places():
+    edges = edges_by(nx.gnp_random_graph(60, 0.03, seed=1))
+    canvas = graph_canvas(edges, range(60))
+    mixed = torch.cat([edges.flip(0), edges], 1)[:, torch.randperm(2 * edges.shape[1])]
+    assert graph_canvas(mixed, reversed(range(60))).places == canvas.places
+
+
+def test_parts_stand_beside_each_other_and_not_within():
+    parts = [nx.cycle_graph(8), nx.star_graph(6), nx.path_graph(3), nx.empty_graph(4)]
+    canvas = graph_canvas(edges_by(nx.disjoint_union_all(parts)), range(22))
+    boxes = []
+    for nodes in (range(8), range(8, 15), range(15, 18), *([n] for n in range(18, 22))):
+        x, y = zip(*(canvas.places[node] for node in nodes), strict=True)
+        boxes.append((min(x), min(y), max(x), max(y)))
+    for a, b in itertools.combinations(boxes, 2):
+        assert a[2] < b[0] or b[2] < a[0] or a[3] < b[1] or b[3] < a[1]
+    left, low, right, high = canvas.box
+    assert 0.5 < (right - left) / (high - low) < 3
+
+
+def test_a_large_graph_is_laid_out_at_once():
+    edges = edges_by(nx.barabasi_albert_graph(300, 2, seed=0))
+    began = time.process_time()
+    places = graph_canvas(edges, range(300)).places
+    took = time.process_time() - began
+    assert took < 2, took  # 0.3 s on an idle machine, where Kamada-Kawai by networkx takes 3
+    assert min(math.dist(a, b) for a, b in itertools.combinations(places.values(), 2)) > 0.005
+
+
+def test_a_graph_of_many_nodes_keeps_its_unit():
+    canvas = graph_canvas(edges_by(nx.path_graph(420)), range(422))
+    lengths = sorted(math.dist(*line) for (line,) in canvas.paths.values())
+    assert lengths[len(lengths) // 2] == pytest.approx(1)
 
 
 def test_a_smiles_is_laid_out_with_the_atoms_in_order():
