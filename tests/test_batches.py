@@ -170,6 +170,17 @@ def test_one_class_for_all_graphs_and_regression():
     assert [e.target for e in explain(wide, Batch.from_data_list(alone), target=1)] == [1] * 4
 
 
+def test_a_class_for_each_graph():
+    model, alone = net("gcn", "graph"), graphs()
+    batch = Batch.from_data_list(alone)
+    found = explain(model, batch, target=torch.tensor([2, 0, 1, 0]))
+    for e, data, target in zip(found, alone, [2, 0, 1, 0], strict=True):
+        assert e.target == target
+        assert_close(e.node_scores, explain(model, data, target=target).node_scores)
+    with pytest.raises(ValueError, match="names 3 classes, but 4 predictions"):
+        explain(model, batch, target=[0, 1, 2])
+
+
 def test_a_squeezed_output_of_a_batch():
     inner, alone = net("gcn", "graph", classes=1), graphs()
 

@@ -383,7 +383,8 @@ def test_index_of_graphs():
         (-1, ValueError, ["target -1", "0 to 2"]),
         (0.0, TypeError, ["whole number", "0.0"]),
         (False, TypeError, ["whole number", "False"]),
-        (torch.tensor([0, 1]), TypeError, ["whole number", "tensor"]),
+        (torch.tensor([0, 1]), ValueError, ["2 classes", "one class for all"]),
+        ([[0]], TypeError, ["whole number", "[0]"]),
     ],
 )
 def test_target(target, kind, words):

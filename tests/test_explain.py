@@ -3,6 +3,7 @@
 import json
 
 import networkx
+import numpy as np
 import pandas
 import pytest
 import torch
@@ -58,6 +59,34 @@ def test_a_chosen_class(target):
     e = explain(model, X, EDGES, index=torch.tensor(5), target=target)
     assert_close(e.node_scores, directly(model, X, EDGES, index=5, target=int(target)))
     assert e.target == int(target)
+
+
+@pytest.mark.parametrize("large", [False, True])
+@pytest.mark.parametrize("kind", ["gcn", "mean pool"])
+@pytest.mark.parametrize("classes", [[2, 0, 1], torch.tensor([2, 0, 1]), np.array([2, 0, 1])])
+def test_a_class_for_each_row(large, kind, classes, monkeypatch):
+    monkeypatch.setattr(xdegree.nearby, "LARGE", 0 if large else 2**16)
+    monkeypatch.setattr(xdegree.nearby, "AT_ONCE", 2)
+    model = net() if kind == "gcn" else ready(Mixing("mean"))
+    rows = [5, 8, 5]  # the same node may be asked about twice
+    found = explain(model, X, EDGES, index=rows, target=classes)
+    assert [(e.index, e.target) for e in found] == [(5, 2), (8, 0), (5, 1)]
+    for e in found:
+        assert_close(e.node_scores, directly(model, X, EDGES, index=e.index, target=e.target))
+    for e, alone in zip(explain(model, X, EDGES, index=rows, target=classes, of="edge"), found, strict=True):
+        assert e.target == alone.target
+        expected = explain(model, X, EDGES, index=e.index, target=e.target, of="edge")
+        assert_close(e.edge_scores, expected.edge_scores)
+
+
+@pytest.mark.parametrize("large", [False, True])
+@pytest.mark.parametrize(("index", "many"), [([3, 4, 5], 3), ("all", 12), (3, 1)])
+def test_as_many_classes_as_rows(large, index, many, monkeypatch):
+    monkeypatch.setattr(xdegree.nearby, "LARGE", 0 if large else 2**16)
+    with pytest.raises(ValueError, match=f"target names 2 classes, but {many} predictions are explained"):
+        explain(net(), X, EDGES, index=index, target=[0, 1])
+    with pytest.raises(ValueError, match="target 7 is out of range"):
+        explain(net(), X, EDGES, index=index, target=[7] * many)
 
 
 def test_options_and_memory_reach_the_engine():

@@ -55,7 +55,8 @@ class Nearby:
 
     def answer(self, rows: list[int]) -> Answer | None:
         """The scores for some nodes; None if the model looks at more than the messages that reach them."""
-        waiting, done = [rows[i : i + self._at_once] for i in range(0, len(rows), self._at_once)], []
+        asked = list(zip(rows, self.question.targets(len(rows)), strict=True))
+        waiting, done = [asked[i : i + self._at_once] for i in range(0, len(rows), self._at_once)], []
         while waiting:
             some = waiting.pop(0)
             try:
@@ -74,14 +75,16 @@ class Nearby:
     def _at_once(self) -> int:
         return AT_ONCE if self.question.reading != "probability" else 1
 
-    def _together(self, rows: list[int]) -> Answer | None:
+    def _together(self, asked: list[tuple[int, Any]]) -> Answer | None:
+        """The scores for some nodes, each with the class that the user named, from one pass."""
+        rows, targets = [row for row, _ in asked], [target for _, target in asked]
         places = torch.tensor(rows, device=self.call.x.device)
         found = near_cut(self.model, self.cutter, places, self.sampling, lambda near: self._admit(near, len(rows)))
         if found is None:
             return None
         near, sampled = found
         predictions = sampled if self.sampling is None else self._full(places)
-        classes = self.question.classes(predictions)
+        classes = self.question.classes(predictions, targets)
         return Answer(
             rows,
             predictions,

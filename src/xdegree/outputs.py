@@ -131,7 +131,7 @@ def check_target(target: Any, prediction: Tensor) -> int:
         return int(prediction.argmax())
     target = plain_number(target)
     if isinstance(target, bool) or not isinstance(target, int):
-        raise TypeError(f"target must be one whole number, the class, for all that is explained (got {target!r})")
+        raise TypeError(f"target must be a whole number, the class (got {target!r})")
     if not 0 <= target < classes:
         raise ValueError(f"target {target} is out of range: the model has the classes 0 to {classes - 1}")
     return target

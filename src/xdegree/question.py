@@ -1,7 +1,8 @@
 """What the user wants to know of predictions, and the answer in the form that the user gets."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -12,16 +13,19 @@ from .explanation import Explanations
 from .inputs import ModelCall
 from .memory import Memory
 from .options import Options
-from .outputs import Level, check_target
+from .outputs import Level, check_target, plain_number
 from .scores import Edges, PairScores, Reader, Reading
 from .sources import Of
+
+Classes = int | Sequence[int] | Tensor | None
+"""The class that is explained: one for all rows, one for each, or None for the predicted ones."""
 
 
 @dataclass(frozen=True)
 class Question:
     """The arguments of `explain` that are about the answer, not about the model."""
 
-    target: int | None
+    target: Classes
     reading: Reading
     edges: Edges | None
     of: Of
@@ -35,9 +39,23 @@ class Question:
         """Whether single nodes are scored, and nothing else."""
         return self.of == "node" and self.edges is None and self.start is None
 
-    def classes(self, predictions: Tensor) -> list[int]:
-        """The class of each prediction that is explained."""
-        return [check_target(self.target, prediction) for prediction in predictions]
+    def targets(self, rows: int) -> list[Any]:
+        """What the user said of the class of each of the explained rows."""
+        target = plain_number(self.target)
+        if isinstance(target, str) or not isinstance(target, Iterable):
+            return [target] * rows
+        each = [plain_number(one) for one in target]
+        if len(each) != rows:
+            raise ValueError(
+                f"target names {len(each)} classes, but {rows} predictions are explained; name one class for all, or a"
+                " list with one for each"
+            )
+        return each
+
+    def classes(self, predictions: Tensor, targets: Sequence[Any] | None = None) -> list[int]:
+        """The class of each prediction that is explained; where these are not all of them, with their own `targets`."""
+        targets = self.targets(len(predictions)) if targets is None else targets
+        return [check_target(target, prediction) for target, prediction in zip(targets, predictions, strict=True)]
 
     def reader(self, rows: Tensor, classes: list[int], seen: Outline, level: Level) -> Reader:
         """How portions are read."""
