@@ -1,6 +1,7 @@
 """Results as files: written whole or not at all, and read strictly."""
 
 import json
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -46,3 +47,10 @@ def require(holds: bool, what: str) -> None:
     """What views and files rely on."""
     if not holds:
         raise ValueError(what)
+
+
+def finite(value: Any) -> Any:
+    """A number, or lists of them, as JSON has them: it knows no infinities, so those become text."""
+    if isinstance(value, list):
+        return [finite(item) for item in value]
+    return value if math.isfinite(value) else str(value)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .contextual import Contexts
-from .files import read_json, require, write_json
+from .files import finite, read_json, require, write_json
 from .options import Options
 from .tables import load_pandas
 
@@ -200,11 +200,11 @@ class ExplanationTree:
         content = {
             "format": FORMAT,
             "levels": [
-                [[*_plain(group), _finite(phi)] for group, phi in zip(level, phis, strict=True)]
+                [[*_plain(group), finite(phi)] for group, phi in zip(level, phis, strict=True)]
                 for level, phis in zip(self.levels, self.contextual, strict=True)
             ],
             "leaves": [_plain(leaf) for leaf in self.leaves],
-            "prediction": [_finite(value) for value in self.prediction],
+            "prediction": finite(list(self.prediction)),
             **{name: getattr(self, name) for name in _KINDS},
             "contexts": self.contexts.to_dict(),
             "options": self.options.to_dict(),
@@ -293,12 +293,7 @@ def _first(group: Group) -> int:
 
 
 def _plain(group: Group) -> list[Any]:
-    return [sorted(group.nodes), _finite(group.score)]
-
-
-def _finite(value: float) -> float | str:
-    """JSON has no infinities, so those become text."""
-    return value if math.isfinite(value) else str(value)
+    return [sorted(group.nodes), finite(group.score)]
 
 
 def _number(value: Any) -> float:
