@@ -113,8 +113,8 @@ def test_drawn_contexts_are_distributed_as_walks_are():
     call = model_call(model, (X, EDGES), {})
     scorer = Scorer.of(model, call, contexts=Contexts(exact=0, walks=20000))
     region = scorer.adjacency.within(1 << 5, 2) & ~(1 << 5)
-    exact = Scorer.of(model, call, contexts=EXACT)._enumerated(region)
-    drawn = scorer.contexts_of(1 << 5)
+    exact = Scorer.of(model, call, contexts=EXACT).surroundings._enumerated(region)
+    drawn = scorer.surroundings.of(1 << 5)
     assert sum(exact.values()) == pytest.approx(1)
     assert drawn.keys() <= exact.keys()
     assert max(abs(exact[c] - drawn.get(c, 0)) for c in exact) < 0.015

@@ -8,7 +8,7 @@ import networkx
 import pytest
 
 from xdegree import Options
-from xdegree.contextual import Contexts
+from xdegree.contexts import Contexts
 from xdegree.tree import ExplanationTree, Group
 
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .agglomerate import agglomerate, agglomerate_levels
     from .check import Report, check
-    from .contextual import Contexts, contextual_scores, interaction
+    from .contexts import Contexts
+    from .contextual import contextual_scores, interaction
     from .decompose import Decomposition, decompose
     from .explain import explain
     from .explainer import DegreeExplainer
@@ -50,6 +51,7 @@ __all__ = [
 _HOMES = (
     "agglomerate",
     "check",
+    "contexts",
     "contextual",
     "decompose",
     "explain",

@@ -24,7 +24,8 @@ import numpy as np
 from torch import Tensor
 
 from .adjacency import Adjacency, Bits, members
-from .contextual import Contexts, Scorer
+from .contexts import Contexts
+from .contextual import Scorer
 from .inputs import model_call
 from .memory import Memory
 from .options import Options
@@ -88,19 +89,8 @@ def agglomerate(
         **kwargs: all other keyword arguments of the model.
     """
     growth = Growth(selection, candidates, rising, q, budget)
-    scorer = Scorer.of(
-        model,
-        model_call(model, args, {**kwargs, **(model_kwargs or {})}),
-        index=index,
-        target=target,
-        contexts=contexts,
-        seed=seed,
-        reading=reading,
-        layer=layer,
-        graph=graph,
-        options=options,
-        memory=memory,
-    )
+    call = model_call(model, args, {**kwargs, **(model_kwargs or {})})
+    scorer = Scorer.of(model, call, index, target, reading, layer, options, memory, graph, contexts, seed)
     return grown_tree(scorer, growth)
 
 
@@ -130,8 +120,7 @@ def agglomerate_levels(
     """
     growth = Growth(selection, candidates, rising, q, budget)
     call = model_call(model, args, {**kwargs, **(model_kwargs or {})})
-    chosen: dict[str, Any] = {"index": index, "target": target, "reading": reading, "layer": layer, "options": options}
-    scorer = Scorer.of(model, call, contexts=contexts, seed=seed, graph=graph, memory=memory, **chosen)
+    scorer = Scorer.of(model, call, index, target, reading, layer, options, memory, graph, contexts, seed)
     return (_level(scorer, groups) for groups in growth.levels(scorer))
 
 
@@ -153,8 +142,8 @@ def grown_tree(scorer: Scorer, growth: "Growth") -> ExplanationTree:
         rising=growth.rising,
         q=growth.q,
         budget=growth.budget,
-        seed=scorer.seed,
-        contexts=scorer.contexts,
+        seed=scorer.surroundings.seed,
+        contexts=scorer.surroundings.contexts,
         options=scorer.reader.options,
     )
 

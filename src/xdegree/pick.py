@@ -8,7 +8,8 @@ from torch import Tensor
 
 from .adjacency import Bits, members
 from .agglomerate import Growth, grown_tree
-from .contextual import Contexts, Scorer
+from .contexts import Contexts
+from .contextual import Scorer
 from .inputs import model_call
 from .masking import Masking
 from .memory import Memory
@@ -91,8 +92,7 @@ def pick_subgraph(
     """
     _check(size, sparsity, objective, beam)
     call = model_call(model, args, {**kwargs, **(model_kwargs or {})})
-    chosen: dict[str, Any] = {"index": index, "target": target, "reading": reading, "layer": layer, "options": options}
-    scorer = Scorer.of(model, call, contexts=contexts, seed=seed, graph=graph, memory=memory, **chosen)
+    scorer = Scorer.of(model, call, index, target, reading, layer, options, memory, graph, contexts, seed)
     most = max(1, int(sparsity * len(scorer.nodes))) if sparsity is not None else size or 1
     guides = _guides(tree or grown_tree(scorer, Growth()), scorer, most)
     masking = Masking(scorer.model, scorer.work, scorer.target)

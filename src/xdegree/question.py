@@ -1,7 +1,7 @@
 """What the user wants to know of predictions, and the answer in the form that the user gets."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -23,16 +23,16 @@ Classes = int | Sequence[int] | Tensor | None
 
 @dataclass(frozen=True)
 class Question:
-    """The arguments of `explain` that are about the answer, not about the model."""
+    """The arguments of `explain`, and of those that grow groups, that are about the answer, not about the model."""
 
-    target: Classes
-    reading: Reading
-    edges: Edges | None
-    of: Of
-    start: str | None
-    layer: str | None
-    options: Options
-    memory: Memory
+    target: Classes = None
+    reading: Reading = "contribution"
+    edges: Edges | None = None
+    of: Of = "node"
+    start: str | None = None
+    layer: str | None = None
+    options: Options = field(default_factory=Options)
+    memory: Memory = None
 
     @property
     def is_plain(self) -> bool:

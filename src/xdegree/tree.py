@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .contextual import Contexts
+from .contexts import Contexts
 from .files import finite, read_json, require, write_json
 from .options import Options
 from .tables import load_pandas

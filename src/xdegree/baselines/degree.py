@@ -5,7 +5,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from ..contextual import Contexts, contextual_scores
+from ..contexts import Contexts
+from ..contextual import contextual_scores
 from ..explain import explain
 from ..instance import Instance
 from ..options import Options
