@@ -12,13 +12,15 @@ import torch
 from torch import Tensor
 
 from .adjacency import Adjacency, Bits, mask, members, union
-from .computation_graph import Workplace, trace, workplace
+from .computation_graph import workplace
 from .contexts import Contexts, Surroundings
+from .cutting import Workplace
 from .decompose import whole_survey
 from .edges import find_edge_index
 from .inputs import ModelCall, model_call, prepare, short
 from .memory import Memory, budget
 from .options import Options
+from .outline import trace
 from .outputs import as_table, check_index
 from .question import Question
 from .scores import Reader, Reading, check_choices

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.data import Batch
 
-from .computation_graph import last_outline, near, trace
+from .computation_graph import near
 from .decompose import decompose_at, whole_survey
 from .explanation import Explanation, Explanations, HeteroExplanation
 from .focus import Focus, NeedsWhole, TooMuch
@@ -18,6 +18,7 @@ from .memory import Memory, budget
 from .nearby import Nearby, is_large
 from .neighbours import Sampling
 from .options import Options
+from .outline import last_outline, trace
 from .outputs import Level, as_table, check_rows, check_rows_among
 from .question import Answer, Classes, Question
 from .registry import MissingRuleError

@@ -7,11 +7,13 @@ from torch import Tensor
 from torch_geometric.explain import ExplainerAlgorithm, Explanation, HeteroExplanation
 from torch_geometric.explain.config import MaskType, ModelMode
 
-from .computation_graph import Workplace, trace, workplace
+from .computation_graph import workplace
+from .cutting import Workplace
 from .decompose import whole_survey
 from .inputs import model_call, prepare
 from .memory import Memory
 from .options import Options
+from .outline import trace
 from .outputs import as_table
 from .portions import mapped
 from .scores import (

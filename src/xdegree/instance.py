@@ -11,9 +11,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from .computation_graph import trace, workplace
+from .computation_graph import workplace
 from .edges import find_edge_index
 from .inputs import model_call, prepare
+from .outline import trace
 from .outputs import as_table, check_rows, check_target
 
 AT_ONCE = 200_000

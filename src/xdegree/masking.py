@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .computation_graph import Workplace
+from .cutting import Workplace
 from .edges import find_edge_index
 from .inputs import ModelCall
 from .outputs import as_table, find_batch

@@ -7,12 +7,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .computation_graph import Cutter, Fields, Near, Outline, margins, near_cut, tiny_outline
+from .computation_graph import Fields, Near, near_cut, tiny_outline
+from .cutting import Cutter, margins
 from .edges import find_edge_index
 from .focus import NeedsWhole, TooMuch
 from .inputs import ModelCall
 from .memory import budget, plain_size
 from .neighbours import Sampling
+from .outline import Outline
 from .outputs import Level
 from .question import Answer, Question
 from .replica import run_plain

@@ -7,12 +7,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .computation_graph import Outline
 from .edges import find_edges
 from .explanation import Explanations
 from .inputs import ModelCall
 from .memory import Memory
 from .options import Options
+from .outline import Outline
 from .outputs import Level, check_target, plain_number
 from .scores import Edges, PairScores, Reader, Reading
 from .sources import Of

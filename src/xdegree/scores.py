@@ -7,7 +7,8 @@ from typing import Any, Literal, get_args
 import torch
 from torch import Tensor
 
-from .computation_graph import Near, Workplace
+from .computation_graph import Near
+from .cutting import Workplace
 from .decompose import AtRows, Decomposition, decompose_at, decompose_source
 from .focus import Focus, NeedsWhole, TooMuch
 from .groups import Singles

@@ -15,11 +15,11 @@ import torch
 from torch import Tensor
 from torch.utils._pytree import tree_flatten, tree_map
 
-from .computation_graph import trace
 from .decompose import decompose
 from .edges import find_edge_index
 from .inputs import ModelCall, model_call
 from .options import Options
+from .outline import trace
 from .outputs import as_table
 from .replica import run_plain
 

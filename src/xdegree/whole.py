@@ -9,11 +9,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from .computation_graph import Trace, Workplace, fields_of_rows, graphs_are_apart, near, near_fields, workplace
+from .computation_graph import fields_of_rows, graphs_are_apart, near, near_fields, workplace
+from .cutting import Workplace
 from .edges import find_edge_index, find_edges
 from .explanation import Explanation, Explanations, HeteroExplanation
 from .focus import NeedsWhole, TooMuch
 from .inputs import ModelCall
+from .outline import Trace
 from .outputs import Level, Table, find_batch
 from .question import Answer, Question
 from .scores import (
