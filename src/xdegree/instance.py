@@ -14,11 +14,9 @@ from torch import Tensor, nn
 from .computation_graph import workplace
 from .edges import find_edge_index
 from .inputs import model_call, prepare
+from .masking import copies_at_once, of_copies, side_by_side
 from .outline import trace
 from .outputs import as_table, check_rows, check_target
-
-AT_ONCE = 200_000
-"""Nodes and edges of one forward pass at most."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +74,7 @@ class Instance:
     @property
     def _at_once(self) -> int:
         """How many copies of the graph go into one pass."""
-        return max(1, AT_ONCE // (len(self.x) + self.edge_index.shape[1]))
+        return copies_at_once(len(self.x), self.edge_index)
 
     def _stacked(self, xs: Tensor) -> Tensor:
         """Copies of the graph side by side in one pass; one after the other where the model is made for one graph."""
@@ -84,16 +82,11 @@ class Instance:
         takes_batch = "batch" in signature(self.model.forward).parameters
         if copies == 1 or (self.level == "graph" and not takes_batch):
             return torch.stack([self.output(x) for x in xs])
-        which = torch.arange(copies, device=xs.device)
-        edges = (self.edge_index.unsqueeze(1) + n * which.unsqueeze(1)).reshape(2, -1)
-        kwargs = {name: self._repeated(value, copies) for name, value in self.kwargs.items()}
+        edges = side_by_side(self.edge_index, n, copies)
+        kwargs = {name: of_copies(value, n, self.edge_index, copies) for name, value in self.kwargs.items()}
         if self.level == "graph":
-            kwargs["batch"] = which.repeat_interleave(n)
+            kwargs["batch"] = torch.arange(copies, device=xs.device).repeat_interleave(n)
         return self._table(self.model(xs.reshape(copies * n, -1), edges, **kwargs), copies)
-
-    def _repeated(self, value: Any, copies: int) -> Any:
-        per_row = isinstance(value, Tensor) and value.dim() and len(value) in (len(self.x), self.edge_index.shape[1])
-        return value.repeat(copies, *[1] * (value.dim() - 1)) if per_row else value
 
     def _table(self, output: Tensor, copies: int) -> Tensor:
         """The explained row of each copy."""

@@ -2,6 +2,9 @@
 
 The graph stays as it is, edges and all, as in the authors' experiments. Copies of the graph that differ in their masks
 are stacked into one big graph, where the model allows it: that is tried before it is relied on.
+
+This takes any call of any model, which stays untouched. `instance`, for baselines and metrics, knows its models, calls
+them as they are and lets gradients pass; the two share how copies of a graph are put side by side.
 """
 
 from collections.abc import Collection
@@ -66,9 +69,7 @@ class Masking:
             self._stackable = self._try_stack()
         if not self._stackable:
             return [self._probability(self._row(masks[number])) for number in range(len(kept))]
-        edge_index = find_edge_index(self.call)
-        at_once = max(1, STACKED // (len(x) + (0 if edge_index is None else edge_index.shape[1])))
-        cuts = [masks[start : start + at_once] for start in range(0, len(masks), at_once)]
+        cuts = masks.split(copies_at_once(len(x), find_edge_index(self.call)))
         return [self._probability(row) for cut in cuts for row in self._stacked(cut)]
 
     def _probability(self, row: Tensor) -> float:
@@ -114,17 +115,29 @@ def _stack(call: ModelCall, copies: int) -> tuple[ModelCall, list[tuple[Tensor, 
 
     def repeated(value: Tensor) -> Tensor:
         if value is edge_index:
-            return (value.unsqueeze(1) + n * which.unsqueeze(1)).reshape(2, -1)
+            return side_by_side(value, n, copies)
         if value is batch:
             return (value + graphs * which.unsqueeze(1)).reshape(-1)
-        return value.repeat(copies, *[1] * (value.dim() - 1))
+        return of_copies(value, n, edge_index, copies)
 
-    lengths = (n, edge_index.shape[1])
-    others = [
-        (value, repeated(value))
-        for value in call.tensors()
-        if value is edge_index or (value is not call.x and value.dim() and len(value) in lengths)
-    ]
+    others = [(value, repeated(value)) for value in call.tensors() if value is not call.x]
     if batch is None and "batch" in call.names:
         call = replace(call, kwargs={**call.kwargs, "batch": torch.repeat_interleave(which, n)})
     return call, others
+
+
+def copies_at_once(n: int, edge_index: Tensor | None) -> int:
+    """How many copies of a graph of n nodes go into one pass."""
+    return max(1, STACKED // (n + (0 if edge_index is None else edge_index.shape[1])))
+
+
+def side_by_side(edge_index: Tensor, n: int, copies: int) -> Tensor:
+    """The edges of several copies of a graph of n nodes, one behind the other."""
+    which = torch.arange(copies, device=edge_index.device)
+    return (edge_index.unsqueeze(1) + n * which.unsqueeze(1)).reshape(2, -1)
+
+
+def of_copies(value: Any, n: int, edge_index: Tensor, copies: int) -> Any:
+    """What has a row per node or per edge, for all copies; anything else as it is."""
+    per_row = isinstance(value, Tensor) and value.dim() and len(value) in (n, edge_index.shape[1])
+    return value.repeat(copies, *[1] * (value.dim() - 1)) if per_row else value
