@@ -10,6 +10,7 @@ import os, signal, time
 from pathlib import Path
 import torch
 from torch_geometric.data import Data
+from torch_geometric.nn import GCN as Weighted
 from xdegree.models import GCN
 
 HERE = Path(__file__).parent
@@ -93,6 +94,13 @@ def of_nodes():
 def keywords():
     model, (x, edge_index) = of_nodes()
     return model, [x], {"edge_index": edge_index}
+
+
+def weighted():
+    model, (x, edge_index) = of_nodes()
+    torch.manual_seed(0)
+    weights = 0.5 + torch.rand(40, generator=torch.Generator().manual_seed(1))
+    return Weighted(3, 4, 2, 2).eval(), (x, edge_index), {"edge_weight": weights}
 
 
 def overflowing():

@@ -120,6 +120,47 @@ def test_nodes_are_explained_as_by_hand(place, inline, factory):
         assert theirs["score"].tolist() == pytest.approx(e.edge_scores[inside].tolist(), abs=1e-6)
 
 
+@pytest.mark.parametrize(
+    ("of", "columns"),
+    [
+        ("edge", ["edge", "source", "to"]),
+        ("feature", ["node", "feature"]),
+        ("edge_feature", ["edge", "source", "to", "feature"]),
+    ],
+)
+def test_edges_and_features_are_explained_as_by_hand(place, inline, of, columns):
+    factory, options = "weighted" if of == "edge_feature" else "of_nodes", Options(product="share")
+    jobs.run(place(factory), out="out", workers=1, index=[7, 3, 29, 11, 0], of=of, options=options, **SMALL)
+    model, args, kwargs = made(place(factory))
+    scores, rows = table(place, "scores"), table(place, "instances").set_index("index")["rows"]
+    assert list(scores.columns) == ["index", "target", "prediction", *columns, "score"]
+    for node in [7, 3, 29, 11, 0]:
+        e = explain(model.eval(), *args, **kwargs, index=node, of=of, options=options)
+        mine, values = scores[scores["index"] == node], e.scores.reshape(len(e.scores), -1)
+        own, feature = mine[columns[0]].tolist(), mine["feature"].tolist() if "feature" in columns else 0
+        assert len(mine) == rows[node]
+        assert mine["score"].tolist() == pytest.approx(values[own, feature].tolist(), abs=1e-6)
+        assert mine["score"].abs().sum() == pytest.approx(float(values.abs().sum()), abs=1e-5)  # what has no row is 0
+        if "source" in columns:
+            assert mine[["source", "to"]].to_numpy().T.tolist() == e.edge_index[:, own].tolist()
+    assert rows.sum() > 5
+    assert json.loads((place.out / "manifest.json").read_text())["settings"]["of"] == of
+
+
+@pytest.mark.parametrize("of", ["edge", "feature"])
+def test_edges_and_features_of_graphs(place, inline, of):
+    jobs.run(place("poisoned"), out="out", workers=1, of=of, **SMALL)
+    model, (graphs,), _ = made(place("poisoned"))
+    scores, why = table(place, "scores"), table(place, "instances")["error"]
+    others = set(why.dropna().index) - {5, 6, 7, 8, 9}  # the poisoned ones
+    assert not others if of == "feature" else all("parallel edges" in why[number] for number in others)
+    for number in why[why.isna()].index:
+        e = explain(model.eval(), graphs[number], of=of)
+        mine = scores[scores["index"] == number]
+        assert mine["score"].sum() == pytest.approx(float(e.scores.sum()), abs=1e-5)
+        assert len(mine) == (len(e.scores) if of == "edge" else e.scores.count_nonzero())
+
+
 def test_a_batch_is_its_graphs(place, inline):
     with (place.folder / f"{place.module}.py").open("a") as file:
         file.write("\n\ndef batch():\n    from torch_geometric.data import Batch\n\n")
@@ -489,6 +530,9 @@ def test_a_factory_that_draws_at_random(place, inline):
         ("of_nodes", {"memory": None}, "memory must be a fixed budget"),
         ("of_nodes", {"memory": "much"}, "memory must be a number of bytes"),
         ("of_nodes", {"reading": "tea leaves"}, "reading must be one of"),
+        ("of_nodes", {"of": "colour"}, "of must be one of"),
+        ("of_nodes", {"of": "edge", "edges": "pair"}, "end points go with nodes"),
+        ("of_nodes", {"of": "edge_feature"}, "edge_attr"),
         ("of_nodes", {"options": {}}, "options must be xdegree.Options"),
         ("of_nodes", {"target": "cat"}, "target must be a whole number"),
         ("of_nodes", {"index": 3}, 'index must be "all" or a list'),
@@ -559,6 +603,8 @@ def test_the_command(place, inline, capsys):
     }.items():
         assert main([*run, "--out", "other", wrong]) == 2
         assert message in capsys.readouterr().err
+    assert main([*run, "--out", "along", "--index", "3,4", "--of", "edge"]) == 0
+    assert set(table(place, "scores", "along")) >= {"edge", "source", "to"}
     assert main(["check", place("of_graphs")]) == 0  # the same factory serves both
     assert main(["job", "resume", "nowhere"]) == 2
     assert "nowhere holds no job" in capsys.readouterr().err

@@ -13,6 +13,7 @@ from .arguments import (
     add_factory,
     add_json,
     add_level,
+    add_of,
     add_out,
     add_question,
     add_quiet,
@@ -97,6 +98,7 @@ def _add_run(actions: Any) -> None:
         help="which nodes, links or graphs: all, numbers as 3,5,9, or a file with a number per line"
         " (default: %(default)s)",
     )
+    add_of(run)
     add_question(run)
     add_level(run)
     add_start(run)
@@ -171,7 +173,8 @@ def _guarded(action: Callable[[argparse.Namespace], int]) -> Callable[[argparse.
 def _run(given: argparse.Namespace) -> int:
     from .. import jobs
 
-    names = ("weights", "target", "reading", "edges", "level", "start", "layer", "memory", "part_size", "batch_size")
+    names = ("weights", "target", "of", "reading", "edges", "level", "start", "layer")
+    sizes = ("memory", "part_size", "batch_size")
     return _told(
         jobs.run(
             given.factory,
@@ -181,7 +184,7 @@ def _run(given: argparse.Namespace) -> int:
             index=_index(given.index),
             options=options_of(given.option),
             progress=progress(given),
-            **{name: getattr(given, name) for name in names},
+            **{name: getattr(given, name) for name in (*names, *sizes)},
         ),
         given,
     )

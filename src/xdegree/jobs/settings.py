@@ -5,13 +5,14 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from ..cli.loading import UsageError
 from ..memory import Memory
 from ..options import Options
 from ..outputs import Level
 from ..scores import Edges, Reading, check_choices
+from ..sources import Of
 
 
 class JobError(UsageError):
@@ -30,6 +31,7 @@ class Settings:
     part_size: int = 512
     batch_size: int = 64
     target: int | None = None
+    of: Of = "node"
     reading: Reading = "contribution"
     edges: Edges | None = None
     level: Level | None = None
@@ -51,6 +53,10 @@ class Settings:
             Options.of(self.options)
         except (ValueError, TypeError) as error:
             raise JobError(str(error)) from None
+        if self.of not in get_args(Of):
+            raise JobError(f"of must be one of {get_args(Of)} (got {self.of!r})")
+        if self.of != "node" and self.edges is not None:
+            raise JobError(f"edges by their end points go with nodes (got edges={self.edges!r} and of={self.of!r})")
         if self.target is not None and (isinstance(self.target, bool) or not isinstance(self.target, int)):
             raise JobError(f"target must be a whole number, the class, or None (got {self.target!r})")
         if self.index != "all":

@@ -15,6 +15,7 @@ from ..memory import Memory
 from ..options import Options
 from ..outputs import Level
 from ..scores import Edges, Reading
+from ..sources import Of
 from .folder import Folder, Status, is_locked, locked, opened
 from .foreman import Foreman, Report
 from .on_ray import Actors, ray
@@ -36,6 +37,7 @@ def run(
     weights: str | Path | None = None,
     index: Literal["all"] | Sequence[int] = "all",
     target: int | None = None,
+    of: Of = "node",
     reading: Reading = "contribution",
     edges: Edges | None = None,
     level: Level | None = None,
@@ -63,6 +65,7 @@ def run(
         weights: a state dict to load into the model; only tensors are read from the file.
         index: which nodes (or links, or graphs) are explained.
         target: the class that is explained, the predicted one by default.
+        of: what is scored, every ``"node"``, ``"edge"``, ``"feature"`` or ``"edge_feature"``, as in `explain`.
         reading: as in `explain`.
         edges: score edges by their end points too, as in `explain`; they get a table of their own.
         level: what the rows of the model's output are, for one graph; as in `explain`.
@@ -89,6 +92,7 @@ def run(
         weights=None if weights is None else str(Path(weights).resolve()),
         index=_chosen(index),
         target=target,
+        of=of,
         reading=reading,
         edges=edges,
         level=level,

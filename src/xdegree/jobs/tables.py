@@ -1,16 +1,24 @@
 """The tables of a job as Parquet: `instances`, `scores`, and `edges` where they were asked for."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from ..explanation import Explanation
-from .settings import JobError
+from .settings import JobError, Settings
 from .work import Outcome
 
 KEY = "xdegree."
 """What our notes in a Parquet file's metadata start with."""
+PLACES = {
+    "node": ("node",),
+    "edge": ("edge", "source", "to"),
+    "feature": ("node", "feature"),
+    "edge_feature": ("edge", "source", "to", "feature"),
+}
+"""The columns that say what a score is of, by what was scored."""
 
 
 def tables(edges: str | None) -> tuple[str, ...]:
@@ -28,15 +36,17 @@ def pyarrow() -> Any:
     return pyarrow
 
 
-def schemas() -> dict[str, Any]:
+def schemas(of: str) -> dict[str, Any]:
     """The columns of each table; docs/jobs.md says what they mean."""
     pa = pyarrow()
     explained = [("index", pa.int64()), ("target", pa.int64()), ("prediction", pa.float64())]
+
+    def scored(of: str) -> Any:
+        return pa.schema([*explained, *[(name, pa.int64()) for name in PLACES[of]], ("score", pa.float64())])
+
     return {
-        "scores": pa.schema([*explained, ("node", pa.int64()), ("score", pa.float64())]),
-        "edges": pa.schema(
-            [*explained, ("edge", pa.int64()), ("source", pa.int64()), ("to", pa.int64()), ("score", pa.float64())]
-        ),
+        "scores": scored(of),
+        "edges": scored("edge"),
         "instances": pa.schema(
             [
                 *explained,
@@ -49,16 +59,20 @@ def schemas() -> dict[str, Any]:
     }
 
 
-def encoded(outcomes: Sequence[Outcome], edges: str | None, notes: dict[str, Any]) -> dict[str, bytes]:
+def encoded(outcomes: Sequence[Outcome], settings: Settings, notes: dict[str, Any]) -> dict[str, bytes]:
     """The files of one part. The same outcomes give the same bytes."""
     pa = pyarrow()
     notes = {**notes, **counts(outcomes)}
-    columns = {"instances": _instances(outcomes), "scores": _scores(outcomes)}
-    if edges is not None:
-        columns["edges"] = _edges(outcomes)
+    known = schemas(settings.of)
+    columns = {
+        "instances": _instances(outcomes, known["instances"].names),
+        "scores": _rows(outcomes, _scored, PLACES[settings.of]),
+    }
+    if settings.edges is not None:
+        columns["edges"] = _rows(outcomes, _scored_edges, PLACES["edge"])
     files = {}
-    for name in tables(edges):
-        schema = schemas()[name].with_metadata({f"{KEY}{key}": str(value) for key, value in notes.items()})
+    for name in tables(settings.edges):
+        schema = known[name].with_metadata({f"{KEY}{key}": str(value) for key, value in notes.items()})
         sink = pa.BufferOutputStream()
         pa.parquet.write_table(pa.table(columns[name], schema=schema), sink, compression="zstd")
         files[name] = sink.getvalue().to_pybytes()
@@ -68,7 +82,7 @@ def encoded(outcomes: Sequence[Outcome], edges: str | None, notes: dict[str, Any
 def counts(outcomes: Sequence[Outcome]) -> dict[str, int]:
     """How many instances, rows of scores and errors there are."""
     found = [e for _, e in outcomes if isinstance(e, Explanation)]
-    rows = sum(len(e.nodes) for e in found)
+    rows = sum(_count(e) for e in found)
     return {"instances": len(outcomes), "rows": rows, "errors": len(outcomes) - len(found)}
 
 
@@ -89,9 +103,8 @@ def errors_in(path: Any, most: int) -> list[dict[str, Any]]:
     return list(table.slice(0, most).to_pylist())
 
 
-def _instances(outcomes: Sequence[Outcome]) -> dict[str, Any]:
+def _instances(outcomes: Sequence[Outcome], names: Sequence[str]) -> dict[str, Any]:
     rows = [_instance(i, e) for i, e in outcomes]
-    names = [field.name for field in schemas()["instances"]]
     return {name: [row.get(name) for row in rows] for name in names}
 
 
@@ -104,37 +117,52 @@ def _instance(index: int, e: Explanation | str) -> dict[str, Any]:
         "prediction": float(e.prediction[e.target]),
         "output": e.prediction.tolist(),
         "num_nodes": e.num_nodes,
-        "rows": len(e.nodes),
+        "rows": _count(e),
     }
 
 
-def _scores(outcomes: Sequence[Outcome]) -> dict[str, Any]:
-    """One row for each instance and node that can contribute to it."""
+def _rows(
+    outcomes: Sequence[Outcome], read: Callable[[Explanation], dict[str, Tensor]], places: Sequence[str]
+) -> dict[str, Any]:
+    """The columns of a table of scores: those of all instances, one behind the other."""
     found = [(i, e) for i, e in outcomes if isinstance(e, Explanation)]
-    scores = [e.scores[e.nodes] for _, e in found]
+    parts = [read(e) for _, e in found]
     return {
-        **_repeated(found, [len(e.nodes) for _, e in found]),
-        "node": _joined([e.nodes for _, e in found], torch.long),
-        "score": _joined(scores, torch.double),
+        **_repeated(found, [len(part["score"]) for part in parts]),
+        **{name: _joined([part[name] for part in parts], torch.long) for name in places},
+        "score": _joined([part["score"] for part in parts], torch.double),
     }
 
 
-def _edges(outcomes: Sequence[Outcome]) -> dict[str, Any]:
-    """One row for each instance and edge between nodes that can contribute to it."""
-    found = [(i, e) for i, e in outcomes if isinstance(e, Explanation)]
-    inside = [_inside(e) for _, e in found]
-    ends = [e.edge_index[:, own] for (_, e), own in zip(found, inside, strict=True) if e.edge_index is not None]
-    scores = [e.edge_scores[own] for (_, e), own in zip(found, inside, strict=True) if e.edge_scores is not None]
-    return {
-        **_repeated(found, [len(own) for own in inside]),
-        "edge": _joined(inside, torch.long),
-        "source": _joined([pair[0] for pair in ends], torch.long),
-        "to": _joined([pair[1] for pair in ends], torch.long),
-        "score": _joined(scores, torch.double),
-    }
+def _scored(e: Explanation) -> dict[str, Tensor]:
+    """A row for each node or edge that can contribute; of features, which are many, for those that do."""
+    if e.of == "node":
+        return {"node": e.nodes, "score": e.scores[e.nodes]}
+    if e.of == "edge":
+        return _scored_edges(e)
+    scores = e.scores.unsqueeze(1) if e.scores.dim() == 1 else e.scores.flatten(1)
+    row, feature = scores.nonzero(as_tuple=True)
+    whose = {"node": row} if e.of == "feature" else _ends(e, row)
+    return {**whose, "feature": feature, "score": scores[row, feature]}
 
 
-def _inside(e: Explanation) -> torch.Tensor:
+def _count(e: Explanation) -> int:
+    return len(e.nodes) if e.of == "node" else len(_scored(e)["score"])
+
+
+def _scored_edges(e: Explanation) -> dict[str, Tensor]:
+    """A row for each edge between nodes that can contribute."""
+    assert e.edge_scores is not None
+    inside = _inside(e)
+    return {**_ends(e, inside), "score": e.edge_scores[inside]}
+
+
+def _ends(e: Explanation, edges: Tensor) -> dict[str, Tensor]:
+    assert e.edge_index is not None
+    return {"edge": edges, "source": e.edge_index[0, edges], "to": e.edge_index[1, edges]}
+
+
+def _inside(e: Explanation) -> Tensor:
     assert e.edge_index is not None
     if len(e.nodes) == e.num_nodes:
         return torch.arange(e.edge_index.shape[1])
@@ -154,5 +182,5 @@ def _repeated(found: Sequence[tuple[int, Explanation]], times: Sequence[int]) ->
     }
 
 
-def _joined(parts: Sequence[torch.Tensor], dtype: torch.dtype) -> Any:
+def _joined(parts: Sequence[Tensor], dtype: torch.dtype) -> Any:
     return torch.cat([torch.empty(0, dtype=dtype), *[p.detach().cpu().to(dtype) for p in parts]]).numpy()

@@ -76,7 +76,7 @@ def graphs_in(args: tuple[Any, ...]) -> Sequence[Any] | None:
 
 
 def _choices(settings: Settings) -> dict[str, Any]:
-    names = ("target", "reading", "edges", "start", "layer", "options", "memory")
+    names = ("target", "of", "reading", "edges", "start", "layer", "options", "memory")
     return {name: getattr(settings, name) for name in names}
 
 
@@ -243,7 +243,7 @@ def survey(work: Work) -> None:
     for number in range(1 if isinstance(work, OneGraph) else min(TRIED, work.count)):
         try:
             args = given if isinstance(work, OneGraph) else (Batch.from_data_list([sound(given[number])]),)
-            report = check(work.model, *args, start=work.settings.start, model_kwargs=kwargs)
+            report = check(work.model, *args, of=work.settings.of, start=work.settings.start, model_kwargs=kwargs)
         except Exception as error:  # noqa: BLE001 (the next graph may be a sound one)
             why = _reason(error)
             continue

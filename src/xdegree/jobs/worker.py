@@ -130,7 +130,7 @@ class Worker:
                 for index in batch:
                     yield At(place, index)
                     outcomes += [(index, task.skip[index])] if index in task.skip else self.work.explain([index])
-            yield Done(task.part, encoded(outcomes, settings.edges, dict(task.notes)), counts(outcomes))
+            yield Done(task.part, encoded(outcomes, settings, dict(task.notes)), counts(outcomes))
         except OSError as error:
             yield Failed(task.part, f"{type(error).__name__}: {error}")
 
