@@ -276,6 +276,18 @@ REFUSED = [
         "The rule is linear in the input; a convolution of two portions was not thought through.",
     ),
     Refused(
+        "a lazy conjugate", lambda x: torch.view_as_complex(x.view(N, 2, 2)).conj().abs(), (), "aten._conj",
+        "PyTorch only notes it on the tensor, and portions cannot carry the note; use torch.conj_physical.",
+    ),
+    Refused(
+        "a remainder by portions", lambda x: torch.remainder(3.0, x), (), "aten.remainder",
+        "A portion that is zero divides nothing.",
+    ),
+    Refused(
+        "a norm with weights of portions", lambda x: F.layer_norm(x, (4,), x[0], x[1]), (), "aten.native_layer_norm",
+        "The rule takes its parameters as given, and these would be lost; normalise without them, then multiply and add.",
+    ),
+    Refused(
         "bounds made of portions", lambda x: torch.clamp(x, max=x.mean()), (), "aten.clamp",
         "A maximum or minimum of two portions is what is meant; use torch.minimum.",
     ),

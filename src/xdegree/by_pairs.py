@@ -30,7 +30,7 @@ COLUMNS = frozenset(
     }
 )
 """Operations along a dimension, which must not be that of the rows."""
-SHAPES = frozenset({aten.view, aten._unsafe_view, aten.reshape})
+SHAPES = frozenset({aten.view, aten._unsafe_view})
 """Operations that give rows another shape."""
 
 
@@ -161,4 +161,4 @@ def _has_rows(x: Tensor, call: Call, size: int) -> bool:
     if call.op.overloadpacket in WEIGHTS:
         return False
     first = call.total if isinstance(call.total, Tensor) else call.total[0]
-    return x.dim() == first.dim() and x.shape[0] == size and size > 1
+    return x.dim() == first.dim() and x.shape[0] == size

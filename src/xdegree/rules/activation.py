@@ -6,12 +6,12 @@ from torch import Tensor
 
 from ..portions import Portions, carries, spread, total_of
 from ..registry import Call, aten, rule
-from .common import proportional, telescope
+from .common import finite, magnitude_share, proportional, telescope
 
 TELESCOPED = (
-    *(aten.relu, aten.leaky_relu, aten.elu, aten.celu, aten.selu, aten.gelu, aten.silu, aten.mish, aten.softplus),
-    *(aten.sigmoid, aten.tanh, aten.hardtanh, aten.hardswish, aten.hardsigmoid, aten.relu6, aten.hardshrink),
-    *(aten.softshrink, aten.threshold, aten.log_sigmoid, aten.abs, aten.clamp, aten.clamp_min, aten.clamp_max),
+    *(aten.relu, aten.leaky_relu, aten.elu, aten.celu, aten.gelu, aten.silu, aten.mish, aten.softplus, aten.sigmoid),
+    *(aten.tanh, aten.hardtanh, aten.hardswish, aten.hardsigmoid, aten.hardshrink, aten.softshrink, aten.threshold),
+    *(aten.abs, aten.clamp, aten.clamp_min, aten.clamp_max),
     *(aten.erf, aten.erfc, aten.sin, aten.cos, aten.sinc, aten.atan, aten.asinh, aten.nan_to_num),
 )
 PROPORTIONAL = (
@@ -68,4 +68,4 @@ def power(call: Call, x: Any, exponent: Any) -> Tensor:
     if not carries(exponent) and isinstance(exponent, int | float) and exponent >= 1 and float(exponent).is_integer():
         return telescope(call, lambda t: t**exponent, x)
     base = x if carries(x) else exponent
-    return spread(proportional(call, base), call.total.dim())
+    return finite(call.total) * spread(magnitude_share(base.target, base.total), call.total.dim())

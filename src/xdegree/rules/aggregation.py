@@ -8,24 +8,24 @@ from torch import Tensor
 from ..portions import Portions, carries, rows, target_of, total_of, unrows
 from ..registry import Call, aten, rule
 from ..sparse_rows import SparseRows
-from .common import shift, targets
+from .common import numbers_too, shift, targets
 
 ROUNDING = 32
 """How many units in the last place count as a tie: equal atoms differ by rounding only."""
 
 
-def scatter_sum(target: Tensor, dim: int, index: Tensor, size: int) -> Tensor:
-    """Sum the target's rows by index, ``[K, E, …] → [K, size, …]`` for dim = 0."""
-    dim, row_index = dim % index.dim(), _row_index(index, dim)
-    if dim == 0 and row_index is not None and target.dim() > 1:
+def scatter_sum(target: Tensor, dim: int, index: Tensor, shape: torch.Size) -> Tensor:
+    """Sum the target's rows by index into a tensor of some shape, ``[K, E, …] → [K, *shape]`` for dim = 0."""
+    dim, size = dim % index.dim(), shape[dim]
+    row_index = _row_index(index, dim) if dim == 0 and index.shape[1:] == shape[1:] else None
+    if row_index is not None and target.dim() > 1:
         e, k, *rest = rows(target).shape
         source = rows(target).reshape(e, -1)
         out = source.new_zeros(size, source.shape[1])
         out.scatter_add_(0, row_index.unsqueeze(1).expand_as(source), source)
         return unrows(out.reshape(size, k, *rest))
-    shape = list(target.shape)
-    shape[dim + 1] = size
-    return target.new_zeros(shape).scatter_add_(dim + 1, index.expand(target.shape[0], *index.shape), target)
+    k = target.shape[0]
+    return target.new_zeros(k, *shape).scatter_add_(dim + 1, index.expand(k, *index.shape), target)
 
 
 def _row_index(index: Tensor, dim: int) -> Tensor | None:
@@ -36,17 +36,20 @@ def _row_index(index: Tensor, dim: int) -> Tensor | None:
 
 
 @rule(aten.scatter_add)
+@numbers_too
 def scatter_add(call: Call, x: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor | SparseRows:
     """Σ of messages: the target is the sum of their targets (eq. gcn, its linear part)."""
-    by_row = _row_index(index, dim % x.dim()) if index.shape == src.shape else None
+    whole = index.shape == src.shape and index.shape[1:] == x.shape[1:]
+    by_row = _row_index(index, dim % x.dim()) if whole else None
     if isinstance(src, Portions) and dim == 0 and by_row is not None:
         summed = _summed_rows(src, by_row, len(x))
         if summed is not None:
             return _added(call, x, summed)
-    return _added(call, x, scatter_sum(_cut(target_of(src, call.groups), index), dim, index, x.shape[dim]))
+    return _added(call, x, scatter_sum(_cut(target_of(src, call.groups), index), dim, index, x.shape))
 
 
 @rule(aten.index_add)
+@numbers_too
 def index_add(call: Call, x: Tensor, dim: int, index: Tensor, src: Tensor, *, alpha: float = 1) -> Tensor | SparseRows:
     """Σ of messages by a vector of rows (eq. gcn, its linear part)."""
     if isinstance(src, Portions) and dim == 0 and alpha == 1:
@@ -54,7 +57,7 @@ def index_add(call: Call, x: Tensor, dim: int, index: Tensor, src: Tensor, *, al
         if summed is not None:
             return _added(call, x, summed)
     full = _rows_of(index, src, dim)
-    return _added(call, x, scatter_sum(target_of(src, call.groups) * alpha, dim, full, x.shape[dim]))
+    return _added(call, x, scatter_sum(target_of(src, call.groups) * alpha, dim, full, x.shape))
 
 
 def _rows_of(index: Tensor, src: Tensor, dim: int) -> Tensor:
@@ -85,17 +88,18 @@ def _cut(target: Tensor, index: Tensor) -> Tensor:
 
 
 @rule(aten.scatter_reduce)
+@numbers_too
 def scatter_reduce(
     call: Call, x: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True
 ) -> Tensor:
     """Sum, mean, maximum or minimum of rows; a maximum is taken at the rows that won in the total (Maxpooling)."""
     target = _cut(target_of(src, call.groups), index)
-    size, total = x.shape[dim], total_of(src)[tuple(slice(n) for n in index.shape)]
+    total = total_of(src)[tuple(slice(n) for n in index.shape)]
     if reduce in ("amax", "amin"):
         return _scatter_winners(call, x, dim, index, total, target, include_self)
     if reduce == "prod":
         return _scatter_product(call, x, dim, index, target, include_self)
-    summed = scatter_sum(target, dim, index, size)
+    summed = scatter_sum(target, dim, index, x.shape)
     count = torch.zeros_like(call.total).scatter_add_(dim, index, torch.ones_like(total))
     kept = torch.ones_like(count) if include_self else (count == 0).to(count.dtype)
     if carries(x):
@@ -125,7 +129,7 @@ def _scatter_winners(
         count = torch.ones_like(count)
     else:
         count = (count + own).clamp(min=1)
-    summed = scatter_sum(target * (won / count.gather(dim, index)), dim, index, call.total.shape[dim])
+    summed = scatter_sum(target * (won / count.gather(dim, index)), dim, index, call.total.shape)
     return summed + target_of(x, call.groups) * (own / count) if carries(x) else summed
 
 
@@ -161,6 +165,7 @@ def winners(call: Call, x: Tensor, best: Tensor, dim: list[int]) -> Tensor:
 
 
 @rule(aten.amax, aten.amin, aten.max, aten.min)
+@numbers_too
 def extreme(call: Call, x: Portions, *args: Any, **kwargs: Any) -> Any:
     """Max pooling: both portions are taken at the entries that won in the total (Maxpooling)."""
     if args and isinstance(args[0], Tensor):
@@ -168,10 +173,7 @@ def extreme(call: Call, x: Portions, *args: Any, **kwargs: Any) -> Any:
     dim, keepdim = _bound(call, args, kwargs)
     best = call.total[0] if isinstance(call.total, tuple) else call.total
     axes = sorted({d % x.dim() for d in dim}) if dim else list(range(x.dim()))
-    keep = best
-    if not keepdim:
-        for d in axes:
-            keep = keep.unsqueeze(d)
+    keep = best.reshape([1 if d in axes else n for d, n in enumerate(x.shape)])
     share = winners(call, x.total, keep, axes)
     target = (x.target * share).sum([d + 1 for d in axes], keepdim=keepdim) if axes else x.target
     return (target, None) if isinstance(call.total, tuple) else target
@@ -196,6 +198,7 @@ def maximum(call: Call, a: Tensor, b: Tensor) -> Tensor:
 
 
 @rule(aten.index_reduce)
+@numbers_too
 def index_reduce(
     call: Call, x: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True
 ) -> Tensor:
@@ -236,7 +239,8 @@ def segment_reduce(
     index = torch.repeat_interleave(torch.arange(len(lengths), device=lengths.device), lengths)
     index = index.reshape(-1, *[1] * (data.dim() - 1)).expand(data.shape)
     x = torch.zeros_like(call.total)
-    return scatter_reduce(call, x, 0, index, data, _REDUCTIONS.get(reduce, reduce), include_self=False)
+    target: Any = scatter_reduce(call, x, 0, index, data, _REDUCTIONS.get(reduce, reduce), include_self=False)
+    return target * initial if reduce == "prod" and initial is not None else target
 
 
 _REDUCTIONS = {"max": "amax", "min": "amin"}

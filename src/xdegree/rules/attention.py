@@ -10,7 +10,7 @@ from torch import Tensor
 from ..portions import Portions, carries, total_of
 from ..registry import Call, aten, rule
 from ..sparse_rows import SparseRows
-from .common import share_constant
+from .common import numbers_too, share_constant
 from .linear import matrix_product
 
 
@@ -47,39 +47,31 @@ def _softmax_by_pairs(total: Tensor, src: Portions) -> SparseRows:
     return pairs.with_values(total[row] * share, rest=total * torch.sigmoid(-src.total.abs()))
 
 
-@rule(aten._scaled_dot_product_flash_attention_for_cpu, aten._scaled_dot_product_attention_math)
+@rule(aten._scaled_dot_product_flash_attention_for_cpu)
 def dot_product_attention(
     call: Call,
     query: Tensor,
     key: Tensor,
     value: Tensor,
-    *args: Any,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    *,
     attn_mask: Tensor | None = None,
     scale: float | None = None,
-    **kwargs: Any,
 ) -> tuple[Tensor | None, ...]:
     """softmax(Q Kᵀ / √d) V, step by step: product, softmax of the total (eq. softmax), attention × value."""
-    dropout, causal = _bound(args, kwargs)
-    if dropout > 0:
+    if dropout_p > 0:
         raise NotImplementedError("attention with dropout has no rule; call model.eval() first")
     factor = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
     logits = _product(call, query, _transposed(key))
     total = logits.total * factor
-    mask = _mask(total, total_of(attn_mask), causal)
+    mask = _mask(total, total_of(attn_mask), is_causal)
     attention = torch.softmax(total + mask, -1)
     gamma = logits.target * factor
     share = torch.sigmoid(gamma.abs() - (total - gamma).abs())
     split = logits.alias.touched and call.options.attention == "split"
     out = _product(call, Portions(attention, attention * share) if split else attention, value)
     return out.target, *[None] * (len(call.total) - 1)
-
-
-def _bound(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[float, bool]:
-    """The dropout and whether attention looks backwards only; the rest of the two signatures does not matter."""
-    numbers = [a for a in args if isinstance(a, float)]
-    flags = [a for a in args if isinstance(a, bool)]
-    dropout = kwargs.get("dropout_p", numbers[0] if numbers else 0.0)
-    return dropout, kwargs.get("is_causal", flags[0] if flags else False)
 
 
 def _mask(total: Tensor, given: Tensor | None, causal: bool) -> Tensor:
@@ -105,6 +97,7 @@ def _product(call: Call, a: Tensor, b: Tensor) -> Portions:
 
 
 @rule(aten._log_softmax)
+@numbers_too
 def log_softmax(call: Call, x: Portions, dim: int, *args: Any) -> Tensor:
     """x − log Σ exp x: the telescoping sum (eq. ReLU) with the constant −log C as a bias."""
     return _telescope_along(call, lambda t: torch.log_softmax(t, _behind(dim)), x, dim)

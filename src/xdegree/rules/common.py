@@ -1,5 +1,6 @@
 """What several families of rules share: biases, telescoping sums, shares, lifting to the K dimension."""
 
+import functools
 import math
 from collections.abc import Callable, Iterator, Mapping
 from enum import Enum
@@ -9,8 +10,8 @@ import torch
 from torch import Tensor
 
 from ..options import Options
-from ..portions import BLOCK, Portions, rows, spread, target_of, unrows
-from ..registry import Call
+from ..portions import BLOCK, Portions, mapped, rows, spread, target_of, unrows
+from ..registry import Call, R
 
 
 def share_bias(target: Tensor, total: Tensor, bias: Tensor | float, options: Options, fresh: bool = False) -> Tensor:
@@ -133,27 +134,60 @@ def shift(dim: int) -> int:
     return dim + 1 if dim >= 0 else dim
 
 
+def numbers_too(function: R) -> R:
+    """Let a rule that counts dimensions meet a number, which PyTorch takes for a vector of one entry."""
+
+    @functools.wraps(function)
+    def taken(call: Call, *args: Any, **kwargs: Any) -> Any:
+        first = next((x for x in args if isinstance(x, Tensor)), None)
+        if first is None or first.dim():
+            return function(call, *args, **kwargs)
+        inner = Call(call.op, mapped(_as_vector, call.total), call.groups, call.options)
+        target: Any = function(inner, *mapped(_as_vector, args), **mapped(_as_vector, kwargs))
+        if isinstance(target, tuple):
+            return tuple(None if g is None else unlike(g, t) for g, t in zip(target, call.total, strict=True))
+        return unlike(target, call.total)
+
+    def unlike(target: Any, total: Tensor) -> Tensor:
+        return target.reshape(target.shape[0], *total.shape)
+
+    return taken  # type: ignore[return-value]
+
+
+def _as_vector(x: Any) -> Any:
+    if not isinstance(x, Tensor) or x.dim():
+        return x
+    return Portions(x.total.reshape(1), x.target.unsqueeze(1)) if isinstance(x, Portions) else x.reshape(1)
+
+
 class Half(Enum):
     """Which part of its operands an operation is asked about."""
 
     target = "target"
     background = "background"
     zero = "zero"
+    zeros = "zeros"
 
     def of(self, x: Portions) -> Tensor:
-        """This part of x, ``[K, *shape]``; of zeros one row will do."""
-        return torch.zeros_like(x.total).unsqueeze(0) if self is Half.zero else getattr(x, self.value)
+        """This part of x, ``[K, *shape]``; of zero one row will do."""
+        if self in (Half.zero, Half.zeros):
+            return torch.zeros_like(x.target[:1] if self is Half.zero else x.target)
+        half: Tensor = getattr(x, self.value)
+        return half
 
 
-def lift(call: Call, args: tuple[Any, ...], kwargs: Mapping[str, Any], half: Half) -> Any:
-    """The operation on one half of its operands for all groups at once: its dimensions are moved by one."""
+def lift(call: Call, args: tuple[Any, ...], kwargs: Mapping[str, Any], half: Half, reduces: bool = True) -> Any:
+    """The operation on one half of its operands for all groups at once: its dimensions are moved by one.
+
+    No dimensions at all are all of them for an operation that reduces; but never the groups'.
+    """
     values: list[tuple[Any, Any]] = []
     rank = next(x.dim() for x in args if isinstance(x, Tensor))
     for argument, value in _bind(call.op, args, kwargs):
         if isinstance(value, Portions):
             values.append((argument, half.of(value)))
         elif argument.name in DIMENSIONS:
-            values.append((argument, _lifted_dimensions(argument, value, rank)))
+            values.append((argument, _lifted_dimensions(value, rank if reduces else 0)))
         else:
             values.append((argument, None if argument.name in DROPPED else value))
     return call.op(
@@ -161,12 +195,10 @@ def lift(call: Call, args: tuple[Any, ...], kwargs: Mapping[str, Any], half: Hal
     )
 
 
-def _lifted_dimensions(argument: Any, value: Any, rank: int) -> Any:
+def _lifted_dimensions(value: Any, rank: int) -> Any:
     if isinstance(value, int):
         return shift(value)
-    if not value:  # of a reduction: all dimensions, but never the groups'
-        return list(range(1, rank + 1))
-    return [shift(d) for d in value]
+    return [shift(d) for d in value or range(rank)]
 
 
 def _bind(op: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[tuple[Any, Any]]:
@@ -191,6 +223,8 @@ def telescope_lifted(call: Call, args: tuple[Any, ...], kwargs: Mapping[str, Any
     if not call.groups:
         return of_nobody(call.total)
     at_zero = lift(call, args, kwargs, Half.zero)
+    if bool((at_zero != 0).any()):  # kernels round by the place in memory, and nothing must give exactly 0
+        at_zero = lift(call, args, kwargs, Half.zeros)
     order = call.options.activation
     target = torch.zeros_like(at_zero)
     if order != "target-last":

@@ -9,7 +9,7 @@ from ..registry import Call, aten, rule
 
 
 @rule(
-    *(aten.avg_pool1d, aten.avg_pool2d, aten.avg_pool3d, aten._adaptive_avg_pool2d, aten._adaptive_avg_pool3d),
+    *(aten.avg_pool2d, aten.avg_pool3d, aten._adaptive_avg_pool2d, aten._adaptive_avg_pool3d),
     *(aten.reflection_pad1d, aten.reflection_pad2d, aten.replication_pad1d, aten.replication_pad2d),
     *(aten.upsample_nearest1d, aten.upsample_nearest2d, aten.upsample_linear1d, aten.upsample_bilinear2d),
 )

@@ -31,7 +31,7 @@ def _left_product(matrix: Tensor, target: Tensor) -> Tensor:
     return unrows((matrix @ rows(target).reshape(n, k * f)).reshape(matrix.shape[0], k, f))
 
 
-@rule(aten.mm, aten.bmm, aten.mv, aten.dot, aten._sparse_mm)
+@rule(aten.mm, aten.bmm, aten.mv, aten.dot)
 def matmul(call: Call, a: Tensor, b: Tensor) -> Tensor:
     """X Θ: linear, so the map on the target (eq. FC without b); a product of two portions as in attention."""
     if b.dim() == 1:  # mv and dot: the vector as a column
@@ -50,6 +50,8 @@ def _vector_product(call: Call, a: Tensor, b: Tensor) -> Tensor:
 @rule(aten.addmm, aten.baddbmm, aten._sparse_addmm)
 def affine(call: Call, bias: Tensor, a: Tensor, b: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
     """X Θ + b: γ + b·|γ| / (|γ| + |β|) (eq. FC; eq. gcn_b)."""
+    if not carries(a) and not carries(b):
+        return _onto(call, bias, torch.matmul(total_of(a), total_of(b)), alpha, beta)
     product = matrix_product(call, a, b)
     product = product * alpha if alpha != 1 else product
     if carries(bias):
@@ -64,13 +66,21 @@ def affine(call: Call, bias: Tensor, a: Tensor, b: Tensor, *, beta: float = 1, a
 @rule(aten.addmv, aten.addbmm)
 def affine_rare(call: Call, bias: Tensor, a: Tensor, b: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
     """The vector and the summed form of X Θ + b (eq. FC)."""
-    if call.op.overloadpacket is aten.addmv:
-        product, total = _vector_product(call, a, b), total_of(a) @ total_of(b)
-    else:
-        product, total = matrix_product(call, a, b).sum(1), (total_of(a) @ total_of(b)).sum(0)
+    summed = call.op.overloadpacket is aten.addbmm
+    total = total_of(a) @ total_of(b)
+    total = total.sum(0) if summed else total
+    if not carries(a) and not carries(b):
+        return _onto(call, bias, total, alpha, beta)
+    product = matrix_product(call, a, b).sum(1) if summed else _vector_product(call, a, b)
     if carries(bias):
         return product * alpha + beta * spread(bias.target, call.total.dim())  # type: ignore[attr-defined]
     return share_bias(product * alpha, total * alpha, total_of(bias) * beta, call.options)
+
+
+def _onto(call: Call, bias: Tensor, product: Tensor, alpha: float, beta: float) -> Tensor:
+    """A plain product on top of portions is the constant of the two."""
+    scaled = Portions(total_of(bias) * beta, target_of(bias, call.groups) * beta)
+    return _add_constant(call, scaled, product * alpha, 1)
 
 
 @rule(aten.add, aten.sub)
@@ -86,9 +96,9 @@ def add(call: Call, a: Any, b: Any, *, alpha: float = 1) -> Tensor:
 
 
 @rule(aten.rsub)
-def rsub(call: Call, a: Portions, b: Any, alpha: float = 1) -> Tensor:
+def rsub(call: Call, a: Any, b: Any, alpha: float = 1) -> Tensor:
     """b − a, as in 1 − z: the target changes its sign, the constant is a bias (eq. gcn_b)."""
-    return _add_constant(call, a, total_of(b), -alpha)
+    return add(call, b, a, alpha=-alpha)
 
 
 def _add_constant(call: Call, x: Portions, constant: Any, factor: float) -> Tensor:

@@ -26,17 +26,28 @@ def batch_norm(
 
     With the statistics of the batch itself (InstanceNorm) the mean is part of the map and of both portions.
     """
+    weight, bias, mean, var = _plain(weight, bias, mean, var)
     of_batch, eps = (args[0] if len(args) == 3 else False), args[-1]
     channel = (-1, *[1] * (x.dim() - 2))
-    weight, bias = (None if p is None else total_of(p).reshape(channel) for p in (weight, bias))
+    weight, bias = (None if p is None else p.reshape(channel) for p in (weight, bias))
     if of_batch or mean is None or var is None:
         dims = [d for d in range(x.dim()) if d != 1]
         return _normalised(call, x, dims, weight, bias, eps), None, None
-    scale = torch.rsqrt(total_of(var) + eps).reshape(channel)
+    scale = torch.rsqrt(var + eps).reshape(channel)
     scale = scale if weight is None else scale * weight
-    offset = -total_of(mean).reshape(channel) * scale
+    offset = -mean.reshape(channel) * scale
     offset = offset if bias is None else offset + bias
     return share_bias(x.target * scale, x.total * scale, offset, call.options), None, None
+
+
+def _plain(*parameters: Tensor | None) -> list[Any]:
+    """The parameters of a norm, which must not carry portions: they would be lost."""
+    if any(carries(p) for p in parameters):
+        raise NotImplementedError(
+            "a norm whose weight, bias or statistics carry portions has no rule; normalise without them, then multiply"
+            " and add"
+        )
+    return [total_of(p) for p in parameters]
 
 
 def _normalised(
@@ -57,7 +68,8 @@ def layer_norm(
 ) -> tuple[Tensor | None, ...]:
     """Layer norm: the mean of each portion, the deviation of the total, the offset a bias (eq. gcn_b)."""
     dims = list(range(x.dim() - len(shape), x.dim()))
-    return _normalised(call, x, dims, total_of(weight), total_of(bias), eps), None, None
+    weight, bias = _plain(weight, bias)
+    return _normalised(call, x, dims, weight, bias, eps), None, None
 
 
 @rule(aten.native_group_norm)
@@ -73,10 +85,11 @@ def group_norm(
     eps: float,
 ) -> tuple[Tensor | None, ...]:
     """Group norm: layer norm over groups of channels (eq. gcn_b)."""
+    weight, bias = _plain(weight, bias)
     shape = (n, groups, c // groups, hw)
     folded = Portions(x.total.reshape(shape), x.target.reshape(call.groups, *shape))
     channel = (1, groups, c // groups, 1)
-    weight, bias = (None if p is None else total_of(p).reshape(channel) for p in (weight, bias))
+    weight, bias = (None if p is None else p.reshape(channel) for p in (weight, bias))
     return _normalised(call, folded, [2, 3], weight, bias, eps).reshape(call.groups, *x.shape), None, None
 
 
@@ -88,10 +101,11 @@ def rms_norm(
 
     A rule of the function, because its operations multiply by 1/rms, which would be a product of two portions.
     """
+    [weight] = _plain(weight)
     dims = list(range(x.dim() - len(shape), x.dim()))
     eps = torch.finfo(x.dtype).eps if eps is None else eps
     scale = torch.rsqrt(x.total.square().mean(dims, keepdim=True) + eps)
-    return x.target * (scale if weight is None else scale * total_of(weight))
+    return x.target * (scale if weight is None else scale * weight)
 
 
 @rule(gcn_norm)

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from ..portions import Messages, Portions, carries, spread, total_of
 from ..registry import Call, aten, rule
-from .common import bilinear, finite, magnitude_share, shift, targets, telescope
+from .common import bilinear, finite, magnitude_share, shift, telescope
 
 
 @rule(aten.mul)
@@ -69,11 +69,16 @@ def cross(call: Call, a: Tensor, b: Tensor, *, dim: int = -1) -> Tensor:
 @rule(aten.lerp)
 def lerp(call: Call, a: Tensor, b: Tensor, weight: Any) -> Tensor:
     """a + w (b − a), as the difference, the product and the sum would give it."""
-    left, right = targets(call, a, b)
-    step = right - left
-    if not carries(weight):
-        return left + step * total_of(weight)
-    return left + bilinear(call, torch.mul, Portions(total_of(b) - total_of(a), step), weight)
+    from .linear import add
+
+    gap: Any = total_of(b) - total_of(a)
+    if _any(a, b):
+        gap = Portions(gap, add(Call(aten.sub.Tensor, gap, call.groups, call.options), b, a))
+    step: Any = total_of(gap) * total_of(weight)
+    if carries(gap) or carries(weight):
+        inner = Call(aten.mul.Tensor, step, call.groups, call.options)
+        step = Portions(step, _dense(mul(inner, gap, weight)))
+    return _add(call, a, step)
 
 
 @rule(aten.glu)
@@ -110,7 +115,7 @@ def _dense(target: Tensor | Messages) -> Tensor:
     return target.dense() if isinstance(target, Messages) else target
 
 
-def _any(*xs: Tensor) -> bool:
+def _any(*xs: Any) -> bool:
     return any(carries(x) for x in xs)
 
 

@@ -10,7 +10,7 @@ from torch import Tensor
 from ..portions import Messages, Portions, carries, rows, spread, target_of, total_of, unrows
 from ..registry import Call, aten, rule
 from ..sparse_rows import SparseRows
-from .common import Half, lift, of_nobody, shift, targets
+from .common import Half, lift, numbers_too, of_nobody, shift
 
 FOURIER = (aten._fft_r2c, aten._fft_c2c, aten._fft_c2r)
 
@@ -27,16 +27,35 @@ FOURIER = (aten._fft_r2c, aten._fft_c2c, aten._fft_c2r)
         aten.unsafe_split,
     ),
     *(aten.squeeze.dim, aten.squeeze.dims, aten.diagonal, aten.unfold, aten.flip, aten.cumsum, aten.narrow_copy),
-    *(aten.clone, aten.detach, aten.alias, aten.neg, aten.tril, aten.triu, aten.lift_fresh, aten.positive),
+    *(aten.clone, aten.detach, aten.alias, aten.neg, aten.tril, aten.triu, aten.lift_fresh),
     *(aten.diag_embed, aten.rot90, *FOURIER),
-    *(aten.view_as_real, aten.view_as_complex, aten._conj, aten._conj_physical, aten.real, aten.imag),
-    *(aten.select_copy, aten.unsqueeze_copy, aten.slice_copy, aten.detach_copy, aten.diff, aten.roll),
+    *(aten.view_as_real, aten.view_as_complex, aten._conj_physical),
+    *(aten.select_copy, aten.unsqueeze_copy, aten.slice_copy, aten.detach_copy),
 )
+@numbers_too
 def structural(call: Call, *args: Any, **kwargs: Any) -> Any:
     """The operation itself on the target, its dimensions moved by one (both portions alike; eq. concatenation)."""
     if not call.groups and call.op.overloadpacket in FOURIER:
         return of_nobody(call.total)
-    return lift(call, args, kwargs, Half.target)
+    return lift(call, args, kwargs, Half.target, reduces=False)
+
+
+@rule(aten.roll)
+@numbers_too
+def roll(call: Call, x: Portions, shifts: list[int], dims: list[int] | None = None) -> Tensor:
+    """Entries moved on in a circle, through all dimensions if none is named; of both portions alike."""
+    if dims:
+        return x.target.roll(shifts, [shift(d) for d in dims])
+    return x.target.reshape(call.groups, x.numel()).roll(shifts, 1).reshape(x.target.shape)
+
+
+@rule(aten._conj)
+def lazy_conjugate(call: Call, x: Portions) -> Tensor:
+    """A conjugate that PyTorch only makes a note of: the note does not reach the next operation, so it is refused."""
+    raise NotImplementedError(
+        f"complex portions of shape {tuple(x.shape)} are conjugated by a note that they cannot carry (.conj()); use"
+        " torch.conj_physical"
+    )
 
 
 @rule(aten.t)
@@ -57,7 +76,7 @@ def permute(call: Call, x: Portions, dims: list[int]) -> Tensor:
     return x.target.permute(0, *[d % x.dim() + 1 for d in dims])
 
 
-@rule(aten.view, aten._unsafe_view, aten.reshape, aten._reshape_alias)
+@rule(aten.view, aten._unsafe_view, aten._reshape_alias)
 def view(call: Call, x: Portions, size: Any, *args: Any) -> Tensor:
     """The same entries in another shape, of both portions alike."""
     if size and size[0] in (x.shape[:1] or [None]) and x.dim() > 1:  # rows stay rows: keep them first in memory
@@ -79,8 +98,8 @@ def repeat(call: Call, x: Portions, repeats: list[int]) -> Tensor:
 
 @rule(aten._to_copy)
 def to_copy(call: Call, x: Portions, **kwargs: Any) -> Tensor:
-    """Another floating dtype or device; integers cannot carry portions."""
-    if not call.total.is_floating_point():
+    """Another floating or complex dtype, or device; integers cannot carry portions."""
+    if not call.total.is_floating_point() and not call.total.is_complex():
         raise NotImplementedError(
             f"portions of shape {tuple(x.shape)} are turned into {call.total.dtype}, which cannot carry them. If the"
             " model looks up embeddings by integer features, start the decomposition behind the embedding"
@@ -101,7 +120,9 @@ def item(call: Call, x: Portions) -> Tensor:
 def concatenate(call: Call, tensors: list[Tensor], dim: int = 0) -> Tensor:
     """X ‖ Y = X^γ ‖ Y^γ + X^β ‖ Y^β (eq. concatenation)."""
     join: Callable[..., Tensor] = torch.cat if call.op.overloadpacket is aten.cat else torch.stack
-    kept = [x for x in tensors if x.dim() != 1 or x.numel() or call.total.dim() == 1]
+    kept = tensors
+    if join is torch.cat:  # which passes over empty vectors, whatever the shape of the others
+        kept = [x for x in tensors if x.dim() != 1 or x.numel() or call.total.dim() == 1]
     parts = [target_of(x, call.groups).to(call.total.dtype) for x in kept]
     if join is torch.cat and dim % call.total.dim() and call.total.dim() > 1:
         return unrows(torch.cat([rows(part) for part in parts], dim if dim < 0 else dim + 1))
@@ -109,6 +130,7 @@ def concatenate(call: Call, tensors: list[Tensor], dim: int = 0) -> Tensor:
 
 
 @rule(aten.sum, aten.mean)
+@numbers_too
 def reduce_linear(call: Call, x: Portions, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
     """Sum and mean pooling: linear, so of both portions alike."""
     dims = [dim] if isinstance(dim, int) else list(dim or range(x.dim()))
@@ -119,6 +141,7 @@ def reduce_linear(call: Call, x: Portions, dim: Any = None, keepdim: bool = Fals
 
 
 @rule(aten.index_select)
+@numbers_too
 def index_select(call: Call, x: Portions, dim: int, index: Tensor) -> Tensor | Messages:
     """Gather rows, as a message does: x_j of every edge."""
     if x.dim() > 1 and dim % x.dim() == 0:
@@ -184,6 +207,7 @@ def as_strided(call: Call, x: Portions, size: list[int], stride: list[int], offs
 
 
 @rule(aten.gather)
+@numbers_too
 def gather(call: Call, x: Portions, dim: int, index: Tensor, *, sparse_grad: bool = False) -> Tensor:
     """Entries by position, of both portions alike."""
     return x.target.gather(shift(dim), index.expand(call.groups, *index.shape))
@@ -205,10 +229,8 @@ def _operand(call: Call, x: Any) -> Tensor:
 @rule(aten.masked_fill)
 def masked_fill(call: Call, x: Tensor, mask: Tensor, value: Any) -> Tensor:
     """Overwritten entries leave the target; a plain value in their place is background."""
-    if carries(value):
-        x_target, filled = targets(call, x, value)
-        return torch.where(mask, filled, x_target)
-    return spread(target_of(x, call.groups), call.total.dim()).masked_fill(mask, 0)
+    kept = _operand(call, x)
+    return torch.where(mask, _operand(call, value), kept) if carries(value) else kept.masked_fill(mask, 0)
 
 
 @rule(aten.masked_scatter)
@@ -221,6 +243,7 @@ def masked_scatter(call: Call, x: Tensor, mask: Tensor, source: Tensor) -> Tenso
 
 
 @rule(aten.index_fill)
+@numbers_too
 def index_fill(call: Call, x: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
     """Overwritten rows leave the target; a plain value in their place is background."""
     base = target_of(x, call.groups).clone()
@@ -258,6 +281,7 @@ def index_put(call: Call, x: Tensor, indices: list[Tensor | None], values: Tenso
 
 
 @rule(aten.index_copy)
+@numbers_too
 def index_copy(call: Call, x: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
     """Writing rows by position: their targets take the place of what was there."""
     base = target_of(x, call.groups).clone()
@@ -271,6 +295,7 @@ def embedding(call: Call, table: Tensor, index: Tensor, *args: Any) -> Tensor:
 
 
 @rule(aten.scatter)
+@numbers_too
 def scatter(call: Call, x: Tensor, dim: int, index: Tensor, src: Any, **kwargs: Any) -> Tensor:
     """Writing entries by position: their targets take the place of what was there."""
     if kwargs:
@@ -292,11 +317,3 @@ def write_slice(call: Call, x: Tensor, src: Tensor, dim: int = 0, *args: Any, **
 def pad(call: Call, x: Portions, pad: list[int], value: float = 0) -> Tensor:
     """Padding is nobody's contribution: background."""
     return aten.constant_pad_nd(x.target, pad, 0)
-
-
-@rule(aten.repeat_interleave.self_Tensor, aten.repeat_interleave.self_int)
-def repeat_interleave(call: Call, x: Portions, repeats: Any, dim: int | None = None, **kwargs: Any) -> Tensor:
-    """Repeated entries, of both portions alike."""
-    if dim is None:
-        return x.target.reshape(call.groups, x.numel()).repeat_interleave(total_of(repeats), 1)
-    return x.target.repeat_interleave(total_of(repeats), shift(dim))

@@ -6,19 +6,21 @@ from torch import Tensor
 
 from ..portions import Portions, carries, spread, total_of
 from ..registry import Call, aten, rule
-from .common import Half, lift, of_nobody, shift, telescope_lifted
+from .common import Half, lift, numbers_too, of_nobody, shift, telescope_lifted
 
 
 @rule(
     *(aten.linalg_vector_norm, aten.norm, aten.std.correction, aten.var.correction, aten.logsumexp, aten.prod.dim_int),
     *(aten.cumprod, aten.logcumsumexp),
 )
+@numbers_too
 def statistic(call: Call, *args: Any, **kwargs: Any) -> Tensor:
     """A norm, variance or product: of the target first, the background is the remainder (eq. ReLU)."""
     return telescope_lifted(call, args, kwargs)
 
 
 @rule(aten.var_mean.correction, aten.std_mean.correction)
+@numbers_too
 def var_mean(call: Call, x: Portions, *args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
     """The variance or deviation as a statistic (eq. ReLU), the mean as the linear map it is."""
     if not call.groups:
@@ -30,17 +32,22 @@ def var_mean(call: Call, x: Portions, *args: Any, **kwargs: Any) -> tuple[Tensor
 
 
 @rule(aten.prod.default)
-def product(call: Call, x: Portions, **kwargs: Any) -> Tensor:
-    """Π x: target × … × target, as in attention × value."""
-    return x.target.reshape(call.groups, x.numel()).prod(1)
+def product(call: Call, x: Portions, *, dtype: Any = None) -> Tensor:
+    """Π x: target × … × target, as in attention × value; of no factors at all it is 1, which is nobody's."""
+    return x.target.reshape(call.groups, x.numel()).prod(1, dtype=dtype) * bool(x.numel())
 
 
-@rule(aten._cdist_forward, aten.atan2, aten.hypot, aten.remainder, aten.fmod, aten.logaddexp, aten.logaddexp2)
+@rule(
+    *(aten._cdist_forward, aten._euclidean_dist, aten.atan2, aten.hypot, aten.remainder, aten.fmod),
+    *(aten.logaddexp, aten.logaddexp2),
+)
 def distance(call: Call, a: Any, b: Any, *args: Any) -> Tensor:
     """A function of two operands: of the targets first, the background is the remainder (eq. ReLU).
 
     A plain operand is the same for both; what it gives with zeros is a bias.
     """
+    if carries(b) and call.op.overloadpacket in (aten.remainder, aten.fmod):
+        raise NotImplementedError("a remainder after division by portions has no rule: a portion may be zero")
     rank = call.total.dim()
     # Adding 0 makes a plain zero of −0, for which atan2 has an opinion of its own.
     operands = [Portions(x.total, spread(x.target, rank) + 0.0) if carries(x) else total_of(x) for x in (a, b)]
