@@ -2,7 +2,8 @@
 
 import pytest
 import torch
-from rule_cases import RULE_CASES, WITHOUT_TWIN, RuleCase
+from rule_cases import RULE_CASES, UNMET, WITHOUT_TWIN, RuleCase
+from torch._ops import OpOverload, OpOverloadPacket
 
 from xdegree import Options, check, decompose
 from xdegree.registry import RULES
@@ -69,6 +70,17 @@ def test_every_rule_has_a_twin() -> None:
     tested = {case.rule for case in RULE_CASES} | WITHOUT_TWIN
     assert not rules - tested, f"add a case with a slow twin to tests/rule_cases.py for {sorted(rules - tested)}"
     assert not tested - rules, f"tests/rule_cases.py has cases of rules that are not there: {sorted(tested - rules)}"
+
+
+def test_every_operation_is_met_by_a_case() -> None:
+    """A twin holds for a rule; that each operation of the rule passes it on rightly is another matter."""
+    met = {row.op for case in RULE_CASES for row in check(case.function, features(case)).rows}
+    met |= {op.rpartition(".")[0] for op in met}
+    own = {key: f for key, f in RULES.items() if f.__module__.startswith("xdegree.")}
+    operations = {str(key) for key in own if isinstance(key, OpOverload | OpOverloadPacket)}
+    unmet = sorted(operations - met - set(UNMET))
+    assert not unmet, f"add a case to tests/rule_cases.py that meets {unmet}, or remove the operation from its rule"
+    assert not set(UNMET) & met, f"cases meet {sorted(set(UNMET) & met)}: remove them from UNMET"
 
 
 @pytest.mark.parametrize("function", set(RULES.values()), ids=lambda f: f.__name__)
