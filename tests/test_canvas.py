@@ -171,6 +171,20 @@ def test_a_smiles_is_laid_out_with_the_atoms_in_order():
     assert min(abs(a[0] - b[0]) + abs(a[1] - b[1]) for a, b in itertools.combinations(canvas.places.values(), 2)) > 10
 
 
+@pytest.mark.parametrize("marked", [range(10), (0,), (5, 6)])
+def test_highlights_stand_where_the_atoms_are(marked):
+    canvas = molecule_canvas("Cc1ccc([N+](=O)[O-])cc1")
+    svg = canvas.svg(dict.fromkeys(marked, SIGNED[0]), {})
+    rings = [e for e in ElementTree.fromstring(svg) if e.tag == f"{SVG}ellipse"]
+    found = {int(e.get("class").removeprefix("atom-")): (float(e.get("cx")), float(e.get("cy"))) for e in rings}
+    assert set(found) == set(marked)
+    for atom, (x, y) in found.items():
+        letters = (
+            0.1 if canvas.labels[atom].startswith("C ") else 5
+        )  # an O⁻ is wider than an O, and so is its highlight
+        assert (x, canvas.size[1] - y) == pytest.approx(canvas.places[atom], abs=letters)
+
+
 def test_hydrogens_are_drawn_if_they_were_scored():
     assert len(molecule_canvas("CCO", num_nodes=9).places) == 9
     assert len(molecule_canvas("CCO", num_nodes=3).places) == 3

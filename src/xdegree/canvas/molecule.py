@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from rdkit.Chem import Mol
     from torch_geometric.data import Data
 
-BOND = 42.0  # pixels per unit of RDKit's places, in which a bond is 1.5 long
+BOND = 42.0  # pixels of a bond, which is 1.5 long in the units of RDKit's places
+MARGIN = 0.9  # around the outermost atoms, in those units: room for a highlight, and for letters such as NH2
 _RING = re.compile(r"(<ellipse [^>]*stroke:)#\w{6}")
 _BOND_ORDERS = ("SINGLE", "DOUBLE", "TRIPLE")
 
@@ -41,7 +42,7 @@ class Molecule(Canvas):
 
         Highlighted atoms have a thin ring, so that a small score is told from none.
         """
-        drawer = _drawer(self.size)
+        drawer = _drawer(self.mol, self.size)
         bonds = {edge_of(b.GetBeginAtomIdx(), b.GetEndAtomIdx()): b.GetIdx() for b in self.mol.GetBonds()}
         coloured = {bonds[edge]: _rgb(colour) for edge, colour in edges.items() if edge in bonds}
         drawer.DrawMolecule(
@@ -172,8 +173,8 @@ def _laid_out(mol: "Mol") -> Molecule:
         Compute2DCoords(drawn, canonOrient=True)
     drawn = rdMolDraw2D.PrepareMolForDrawing(drawn, kekulize=_kekule(drawn), addChiralHs=False, forceCoords=False)
     xy = drawn.GetConformer().GetPositions()[:, :2]
-    width, height = ((xy.max(0) - xy.min(0) + 2.2) * BOND / 1.5).round().astype(int).tolist()
-    drawer = _drawer((width, height))
+    width, height = ((xy.max(0) - xy.min(0) + 2 * MARGIN) * BOND / 1.5).round().astype(int).tolist()
+    drawer = _drawer(drawn, (width, height))
     drawer.DrawMolecule(drawn)
     points = [drawer.GetDrawCoords(i) for i in range(drawn.GetNumAtoms())]
     places = {i: (point.x, height - point.y) for i, point in enumerate(points)}
@@ -192,8 +193,10 @@ def _kekule(mol: "Mol") -> bool:
     return any(atom.GetIsAromatic() for atom in mol.GetAtoms())
 
 
-def _drawer(size: tuple[int, int]) -> Any:
+def _drawer(mol: "Mol", size: tuple[int, int]) -> Any:
+    """A drawer whose scale is set: left to itself, it makes room for highlights, and atoms leave their places."""
     from rdkit.Chem.Draw import rdMolDraw2D
+    from rdkit.Geometry import Point2D
 
     drawer = rdMolDraw2D.MolDraw2DSVG(*size)
     options: Any = drawer.drawOptions()
@@ -203,7 +206,9 @@ def _drawer(size: tuple[int, int]) -> Any:
     options.highlightRadius = 0.36
     options.highlightBondWidthMultiplier = 14
     options.bondLineWidth = 1.5
-    options.padding = 0.02
+    options.padding = 0.0
+    xy = mol.GetConformer().GetPositions()[:, :2]
+    drawer.SetScale(*size, Point2D(*(xy.min(0) - MARGIN)), Point2D(*(xy.max(0) + MARGIN)))
     return drawer
 
 
