@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 from helpers import assert_close
+from matplotlib.text import Text
 from torch import nn
 from torch_geometric.data import Data
 from torch_geometric.nn import GCNConv
@@ -19,8 +20,9 @@ pytest.importorskip("rdkit", reason='no RDKit: pip install "xdegree[chem]"')
 from xdegree.cli import main
 from xdegree.cli.loading import UsageError
 from xdegree.datasets import molecule_of
-from xdegree.explorer import drawing, examples, make_app, parse
+from xdegree.explorer import drawing, examples, make_app, panels, parse, picture
 from xdegree.explorer.answers import Answers, agreement, probabilities
+from xdegree.explorer.callbacks import Desk, picture_of
 from xdegree.explorer.catalogue import Catalogue
 from xdegree.explorer.own import own_example
 from xdegree.explorer.parse import Reference
@@ -329,3 +331,41 @@ def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
     with pytest.raises(UsageError, match=r'pip install "xdegree\[explorer\]"'):
         explorer.run(explorer.argparse.Namespace())
+
+
+@pytest.mark.parametrize(
+    ("view", "wanted"), [("scores", ""), ("growth", "level 2 of"), ("compare", "gradient x input")]
+)
+@pytest.mark.parametrize("name", ["molecules", "nodes"])
+def test_a_picture_says_what_it_shows(catalogue: Catalogue, name: str, view: str, wanted: str) -> None:
+    desk = Desk(catalogue, Answers())
+    subject, canvas = desk.drawn({"example": name, "item": 0})
+    a, b = ([6, 7], [5]) if name == "molecules" else ([4], [5, 6])
+    figure = picture_of(desk, subject, canvas, 1, a, b, view, 1, ("DEGREE", "gradient x input"))
+    said = [text.get_text() for text in figure.findobj(Text)]
+    assert any(f"Why “{subject.classes[1]}”? Predicted with" in text and subject.title in text for text in said)
+    assert any(f"contribution to “{subject.classes[1]}” (logits)" in text for text in said)
+    assert any(wanted in text for text in said)
+    answer = desk.answers.groups(subject, a, b)
+    for group, row in (("A", answer.a), ("B", answer.b)):
+        assert any(text.startswith(f"{group}  {panels.number(row[1])}  ") for text in said)
+    assert any(panels.number(answer.interaction[1]) in text for text in said)
+    assert picture.png(figure).startswith(b"\x89PNG")
+
+
+def test_a_picture_of_one_output_has_no_classes() -> None:
+    data = Data(x=torch.eye(3), edge_index=torch.tensor([[0, 1], [1, 2]]), names=["x" * 90, "$a$", "c"])
+    example = own_example(GCN(3, 1, level="graph").eval(), (data,), {})
+    desk = Desk(Catalogue([example]), Answers())
+    subject, canvas = desk.drawn({"example": "own", "item": 0})
+    figure = picture_of(desk, subject, canvas, 0, None, None, "scores", 0, ())
+    said = [text.get_text() for text in figure.findobj(Text)]
+    assert any(text.startswith("graph 0\noutput ") for text in said)
+    assert picture.png(figure).startswith(b"\x89PNG")
+
+
+def test_numbers_of_a_table_have_the_digits_of_its_largest() -> None:
+    cell = panels._cell(-4e-7, 3.5, tinted=True)
+    assert (cell.children, cell.title) == ("≈ 0", "-4e-07")
+    assert panels._cell(0.0149, 3.5, tinted=True).children == "+0.01"
+    assert panels._cell(-0.00123, 0.02, tinted=True).children == "−0.00123"

@@ -1,6 +1,7 @@
 """The page in a real browser: what a reader clicks, types and downloads, and what a stranger tries."""
 
 import json
+import math
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -93,7 +94,19 @@ CY = "[...document.querySelectorAll('#graph, #graph *')].find((e) => e._cyreg)"
 def drawn(page: "Page", count: int) -> None:
     """Wait until so many nodes are drawn, and stand still."""
     until(page, f"{CY} && {CY}._cyreg.cy.nodes().length === {count}")
-    page.wait_for_timeout(250)  # the picture is fitted 100 ms after its last node came
+    still(page)
+
+
+def still(page: "Page") -> None:
+    """Wait until the nodes stand where they stood: the picture is fitted 100 ms after its last node came."""
+    before = None
+    for _ in range(100):
+        now = [page.evaluate(f"{CY}._cyreg.cy.extent()"), page.evaluate(f"{CY}.getBoundingClientRect().toJSON()")]
+        if now == before:
+            return
+        before = now
+        page.wait_for_timeout(250)
+    raise AssertionError("the picture never stood still")
 
 
 def until(page: "Page", condition: str) -> None:
@@ -107,7 +120,8 @@ def until(page: "Page", condition: str) -> None:
 
 def nodes_of(page: "Page", condition: str, wanted: list[int]) -> None:
     """Wait until just these nodes of the drawing are so."""
-    until(page, f"JSON.stringify({CY}._cyreg.cy.nodes('{condition}').map((n) => n.data('node')).sort()) === '{wanted}'")
+    found = f"{CY}._cyreg.cy.nodes('{condition}').map((n) => n.data('node')).sort((a, b) => a - b)"
+    until(page, f"{found}.join() === '{','.join(map(str, wanted))}'")
 
 
 def said(page: "Page", where: str, text: str) -> None:
@@ -177,6 +191,8 @@ def test_clicks_make_groups_and_their_contributions_are_those_of_decompose(
 
 
 def test_a_box_selects_all_nodes_in_it(shown: "Page") -> None:
+    shown.get_by_text("Box", exact=True).click()
+    until(shown, f"{CY}._cyreg.cy.boxSelectionEnabled()")
     spots = [place(shown, node) for node in (6, 7, 8)]
     left, top = min(x for x, _ in spots) - 20, min(y for _, y in spots) - 20
     right, bottom = max(x for x, _ in spots) + 20, max(y for _, y in spots) + 20
@@ -188,6 +204,50 @@ def test_a_box_selects_all_nodes_in_it(shown: "Page") -> None:
     shown.mouse.up()
     said(shown, "#row-a", f"Group A ({len(inside)})")
     assert {6, 7, 8} <= set(inside)
+
+
+def around(page: "Page", u: int, v: int) -> tuple[list[tuple[float, float]], list[int]]:
+    """A narrow line around all that lies between two nodes, and the nodes within it."""
+    (x1, y1), (x2, y2) = place(page, u), place(page, v)
+    long = math.dist((x1, y1), (x2, y2))
+    along, across = ((x2 - x1) / long, (y2 - y1) / long), ((y1 - y2) / long, (x2 - x1) / long)
+
+    def corner(s: float, t: float) -> tuple[float, float]:
+        return x1 + s * along[0] + t * across[0], y1 + s * along[1] + t * across[1]
+
+    inside = []
+    for node in range(14):
+        x, y = (a - b for a, b in zip(place(page, node), (x1, y1), strict=True))
+        s, t = x * along[0] + y * along[1], x * across[0] + y * across[1]
+        inside += [node] if -12 < s < long + 12 and abs(t) < 12 else []
+    return [corner(-12, -12), corner(long + 12, -12), corner(long + 12, 12), corner(-12, 12)], inside
+
+
+def test_a_lasso_selects_the_nodes_within_it_and_no_others(shown: "Page") -> None:
+    line, inside = around(shown, 1, 7)
+    assert {1, 7} <= set(inside)
+    assert len(inside) < 6
+    shown.mouse.move(*line[0])
+    shown.mouse.down()
+    for spot in line[1:]:
+        shown.mouse.move(*spot, steps=4)
+    until(shown, "document.querySelector('.lasso polygon').points.length > 8")
+    shown.mouse.up()
+    nodes_of(shown, ".in-a", inside)
+    said(shown, "#row-a", f"Group A ({len(inside)})")
+    assert shown.locator(".lasso").count() == 0
+    click(shown, inside[0])  # a click is no lasso: out of the group again
+    said(shown, "#row-a", f"Group A ({len(inside) - 1})")
+    shown.get_by_text("Move", exact=True).click()
+    until(shown, f"{CY}._cyreg.cy.userPanningEnabled()")
+    before = place(shown, 0)
+    middle = shown.evaluate(f"(({CY}).getBoundingClientRect().left + 12)"), line[0][1]
+    shown.mouse.move(*middle)
+    shown.mouse.down()
+    shown.mouse.move(middle[0] + 40, middle[1], steps=4)
+    shown.mouse.up()
+    until(shown, f"Math.abs({CY}._cyreg.cy.nodes()[0].renderedPosition('x') - {before[0]}) > 0")
+    said(shown, "#row-a", f"Group A ({len(inside) - 1})")
 
 
 def test_groups_can_be_made_by_keyboard(shown: "Page") -> None:
@@ -204,9 +264,10 @@ def test_groups_can_be_made_by_keyboard(shown: "Page") -> None:
     nodes_of(shown, ".in-a", [6])
     shown.keyboard.press("Escape")
     until(shown, "!document.querySelector('.dash-dropdown-content')")
-    shown.locator("#view input").first.focus()
-    outline = shown.evaluate("getComputedStyle(document.activeElement.closest('label')).outlineStyle")
-    assert outline == "solid"
+    # The list gives the focus back when it likes, so it is asked for until it stays.
+    focus = "document.querySelector('#view input').focus()"
+    outline = "getComputedStyle(document.querySelector('#view label')).outlineStyle"
+    until(shown, f"({focus}, document.activeElement.closest('#view') && {outline} === 'solid')")
 
 
 def test_the_prediction_is_shown_with_all_classes(shown: "Page", examples: list[Example]) -> None:
@@ -332,7 +393,7 @@ def test_two_readers_do_not_see_each_others_choices(browser: "Browser", shown: "
     assert page.inner_text("#title") == NITRO
     assert "Group A (2)" in page.inner_text("#row-a")
     page.reload()
-    page.wait_for_selector("#prediction")
+    said(page, "#answer", "Click nodes")
     assert page.locator("#row-a").count() == 0
     other.close()
 
@@ -342,11 +403,27 @@ def test_the_page_fits_a_phone(browser: "Browser", address: str) -> None:
     small = context.new_page()
     opened(small, address)
     small.locator("#graph").scroll_into_view_if_needed()
-    small.wait_for_timeout(150)
+    still(small)
     small.touchscreen.tap(*place(small, 6))
-    small.wait_for_selector("#row-a")
-    for view in ("Growing groups", "Compare"):
+    said(small, "#row-a", "Group A (1)")
+    for view, shows, text in (("Growing groups", "#growth-said .lead", "Level"), ("Compare", "#compare-said", "Spear")):
         small.get_by_text(view, exact=True).click()
-        small.wait_for_timeout(300)
+        said(small, shows, text)
         assert small.evaluate("document.documentElement.scrollWidth") == 390
+    context.close()
+
+
+def test_a_finger_draws_a_lasso_too(browser: "Browser", address: str) -> None:
+    context = browser.new_context(viewport={"width": 390, "height": 800}, has_touch=True)
+    small = context.new_page()
+    opened(small, address)
+    small.locator("#graph").scroll_into_view_if_needed()
+    still(small)
+    line, inside = around(small, 1, 7)
+    finger = context.new_cdp_session(small)
+    for kind, spots in (("touchStart", line[:1]), *(("touchMove", [spot]) for spot in line[1:]), ("touchEnd", [])):
+        points = [{"x": x, "y": y} for x, y in spots]
+        finger.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+    nodes_of(small, ".in-a", inside)
+    said(small, "#row-a", f"Group A ({len(inside)})")
     context.close()

@@ -7,7 +7,7 @@ import tempfile
 from dataclasses import asdict
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dash import ClientsideFunction, Dash, Input, Output, State, ctx, html, no_update
 
@@ -19,6 +19,11 @@ from .answers import IN_UNITS, Answers, agreement, probabilities
 from .catalogue import Catalogue
 from .problem import Problem
 from .subject import Subject
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from .picture import Caption
 
 EMPTY = "Click nodes in the picture, or choose them in the lists above, and read here what they contribute together."
 
@@ -197,10 +202,15 @@ def _growing(app: Dash, desk: Desk) -> None:
             return no_update
         subject, canvas = desk.drawn(ref)
         grown = desk.answers.grown(subject, desk.target(subject, target))
-        place = min(max(int(at) if str(at).isdigit() else 0, 0), len(grown.tree.levels) - 1)
+        place = min(_level(at), len(grown.tree.levels) - 1)
         names = {node: drawing.name_of(canvas, node) for node in subject.nodes}
         late = "" if grown.complete else f"Stopped after {desk.answers.patience:.0f} s: larger groups were not reached."
         return [*panels.level(grown.tree, place, names, canvas.node), html.P(late, className="quiet")]
+
+
+def _level(raw: Any) -> int:
+    """The place of the slider; what is no number is the first."""
+    return int(raw) if str(raw).isdecimal() else 0
 
 
 def _comparing(app: Dash, desk: Desk) -> None:
@@ -247,27 +257,105 @@ def _downloading(app: Dash, desk: Desk) -> None:
         Output("download", "data"),
         Output("download-said", "children"),
         Input("get-report", "n_clicks"),
+        Input("get-png", "n_clicks"),
         Input("get-json", "n_clicks"),
         State("ref", "data"),
         State("target", "value"),
         State("group-a", "value"),
         State("group-b", "value"),
+        State("view", "value"),
+        State("level", "value"),
+        State("first-method", "value"),
+        State("second-method", "value"),
+        running=[(Output("busy", "hidden"), False, True)],
         prevent_initial_call=True,
     )
-    def download(_report: Any, _json: Any, ref: Any, target: Any, a: Any, b: Any) -> Any:
+    def download(
+        _r: Any, _p: Any, _j: Any, ref: Any, target: Any, a: Any, b: Any, view: Any, at: Any, *methods: Any
+    ) -> Any:
         try:
             subject, canvas = desk.drawn(ref)
             chosen = desk.target(subject, target)
             if ctx.triggered_id == "get-json":
                 return _file("xdegree.json", _numbers(desk, subject, chosen, a, b)), ""
+            if ctx.triggered_id == "get-png":
+                shown = str(view), _level(at), tuple(map(str, methods))
+                return _file("xdegree.png", _png(picture_of(desk, subject, canvas, chosen, a, b, *shown))), ""
             return _file("xdegree.html", _report_of(desk, subject, canvas, chosen, a, b)), ""
         except Problem as problem:
             return no_update, str(problem)
+        except ModuleNotFoundError as error:  # only a picture needs more than the page itself
+            return no_update, f'A picture needs {error.name}: pip install "xdegree[plot]"'
 
 
-def _file(name: str, text: str) -> dict[str, object]:
+def _file(name: str, content: str | bytes) -> dict[str, object]:
     """A file as `dcc.Download` takes it."""
-    return {"filename": name, "content": text, "type": None, "base64": False}
+    if isinstance(content, str):
+        return {"filename": name, "content": content, "type": None, "base64": False}
+    return {"filename": name, "content": base64.b64encode(content).decode(), "type": "image/png", "base64": True}
+
+
+def picture_of(
+    desk: Desk,
+    subject: Subject,
+    canvas: Canvas,
+    target: int,
+    a: Any,
+    b: Any,
+    view: str,
+    at: int,
+    methods: tuple[str, ...],
+) -> "Figure":
+    """What the page shows, as a picture with its question and its legend."""
+    from . import picture
+
+    unit = drawing.caption(subject, target)
+    if view == "growth":
+        tree = desk.answers.grown(subject, target).tree
+        place = min(at, len(tree.levels) - 1)
+        most = drawing.growth_most(tree)
+        title = f"level {place + 1} of {len(tree.levels)}"
+        shown = [picture.Panel(title, f"{unit}, of each group", level=tree.levels[place], most=most)]
+    elif view == "compare":
+        found = [(method, desk.answers.scores(subject, method, target)) for method in methods]
+        shown = [
+            picture.Panel(method, unit if method in IN_UNITS else "in its own unit", scores.tolist())
+            for method, scores in found
+        ]
+    else:
+        shown = [picture.Panel("", unit, desk.answers.scores(subject, "DEGREE", target).tolist())]
+    return picture.figure(canvas, shown, _caption(desk, subject, canvas, target, a, b), subject.index)
+
+
+def _png(made: "Figure") -> bytes:
+    from .picture import png
+
+    return png(made)
+
+
+def _caption(desk: Desk, subject: Subject, canvas: Canvas, target: int, a: Any, b: Any) -> "Caption":
+    from .picture import Caption
+
+    able = set(subject.nodes)
+    groups = parse.nodes(a, able), parse.nodes(b, able)
+    said = []
+    if any(groups):
+        answer = desk.answers.groups(subject, *groups)
+        names = {node: drawing.name_of(canvas, node) for node in subject.nodes}
+        for name, nodes, row in zip("AB", groups, (answer.a, answer.b), strict=True):
+            if nodes:
+                said.append(f"{name}  {panels.number(row[target])}  {panels.members(frozenset(nodes), names)}")
+        if all(groups):
+            together, met = panels.number(answer.together[target]), panels.number(answer.interaction[target])
+            said.append(f"A and B together {together}, of which their interaction {met}")
+    if len(subject.classes) == 1:
+        return Caption(subject.title, f"output {panels.number(float(subject.one.prediction[0]))}", groups, tuple(said))
+    shares, predicted = probabilities(subject), subject.one.target
+    assert shares is not None
+    question = f"Why “{subject.classes[target]}”? Predicted with {shares[target]:.1%}"
+    if target != predicted:
+        question += f", after “{subject.classes[predicted]}” with {shares[predicted]:.1%}"
+    return Caption(question, subject.title, groups, tuple(said))
 
 
 def _numbers(desk: Desk, subject: Subject, target: int, a: Any, b: Any) -> str:
@@ -353,10 +441,13 @@ def _in_the_browser(app: Dash) -> None:
     app.clientside_callback(
         ClientsideFunction("explorer", "hover"),
         Output("hover", "children"),
-        *(Input("graph", "mouseoverNodeData"), Input("drawing", "data")),
+        *(Input("graph", "mouseoverNodeData"), Input("second", "mouseoverNodeData")),
+        *(Input("drawing", "data"), Input("view", "value")),
     )
     app.clientside_callback(
-        ClientsideFunction("explorer", "panning"), Output("graph", "userPanningEnabled"), Input("drag", "value")
+        ClientsideFunction("explorer", "dragging"),
+        *(Output("graph", "userPanningEnabled"), Output("graph", "boxSelectionEnabled")),
+        Input("drag", "value"),
     )
     app.clientside_callback(
         ClientsideFunction("explorer", "play"),
@@ -364,9 +455,6 @@ def _in_the_browser(app: Dash) -> None:
         *(Input("play", "n_clicks"), Input("tick", "n_intervals"), Input("growth", "data"), Input("view", "value")),
         *(State("level", "value"), State("tick", "disabled")),
         prevent_initial_call=True,
-    )
-    app.clientside_callback(
-        ClientsideFunction("explorer", "picture"), Output("graph", "generateImage"), Input("get-png", "n_clicks")
     )
     app.clientside_callback(
         ClientsideFunction("explorer", "upload"),

@@ -57,7 +57,7 @@ def layer(shown: Sequence[int], scores: Sequence[float], most: float = 0.0) -> L
 
 def growth_layers(tree: ExplanationTree, shown: Sequence[int]) -> dict[str, Any]:
     """For each level the group of each node, -1 for none, and the colour of what the group contributes."""
-    most = max((abs(group.score) for level in tree.levels for group in level), default=0.0)
+    most = growth_most(tree)
     levels = []
     for level in tree.levels:
         owner = {node: number for number, group in enumerate(level) for node in group.nodes}
@@ -70,13 +70,22 @@ def growth_layers(tree: ExplanationTree, shown: Sequence[int]) -> dict[str, Any]
     return {"most": most, "levels": levels}
 
 
+def growth_most(tree: ExplanationTree) -> float:
+    """The end of the scale that all levels share."""
+    return max((abs(group.score) for level in tree.levels for group in level), default=0.0)
+
+
 def name_of(canvas: Canvas, node: int) -> str:
     """What the page calls a node, not longer than a line; of nodes with names of their own, also the number."""
-    label = canvas.labels.get(node, str(node))
-    label = label if len(label) <= MAX_NAME else f"{label[: MAX_NAME - 1]}…"
+    label = shortened(canvas.labels.get(node, str(node)), MAX_NAME)
     if isinstance(canvas, Molecule):
         return label
     return label if label == str(node) else f"{label} ({node})"
+
+
+def shortened(text: str, most: int) -> str:
+    """A text of so many letters at most, with a sign where it was cut."""
+    return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 def _scale(canvas: Canvas) -> float:
@@ -106,7 +115,7 @@ def _node(canvas: Canvas, node: int, scale: float, *, explained: bool) -> dict[s
     if explained:
         classes.append("explained")
     # A long name would cover its neighbours: the list beside the drawing has it in full.
-    short = label if len(label) <= 4 or isinstance(canvas, Sentence) else f"{label[:3]}…"
+    short = label if isinstance(canvas, Sentence) else shortened(label, 4)
     place = {"x": round(x * scale, 1), "y": round(-y * scale, 1)}
     size = {"width": round(width, 1), "height": round(height, 1)}
     return {"node": node, "label": short, "name": name_of(canvas, node), "classes": classes, **place, **size}

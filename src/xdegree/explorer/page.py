@@ -107,19 +107,19 @@ def _chooser(examples: Sequence[Example]) -> list[Any]:
 
 def _heading() -> Any:
     views = {"scores": "Contributions", "growth": "Growing groups", "compare": "Compare"}
-    drags = {"select": "select", "move": "move the picture"}
+    drags = {"lasso": "Lasso", "box": "Box", "move": "Move"}
     return html.Div(
         [
             html.Div([html.H2("", id="title"), html.P("", id="note", className="quiet")], className="titles"),
             dcc.RadioItems(views, "scores", id="view", className="segments", inline=True),
             html.Div(
                 [
-                    html.Span("Click nodes, or drag a box around them, to ask what they contribute. ", id="hint"),
-                    html.Span("Dragging will ", className="quiet"),
-                    dcc.RadioItems(drags, "select", id="drag", className="inline", inline=True),
+                    html.Span("Dragging", className="quiet"),
+                    dcc.RadioItems(drags, "lasso", id="drag", className="segments small", inline=True),
                 ],
-                className="hint",
+                className="dragging",
             ),
+            html.P("Click nodes, or draw around them, to ask what they contribute.", id="hint", className="quiet hint"),
         ],
         className="heading",
     )
@@ -131,11 +131,10 @@ def _graph(name: str, *, select: bool) -> Any:
         elements=[],
         layout={"name": "preset", "fit": True, "padding": 24},
         stylesheet=STYLES,
-        boxSelectionEnabled=select,
+        boxSelectionEnabled=False,
         autounselectify=not select,
         autoungrabify=True,
         userPanningEnabled=not select,
-        responsive=True,
         minZoom=0.1,
         maxZoom=1.8,
         style={"width": "100%", "height": "100%"},

@@ -78,9 +78,12 @@ def _column(subject: Subject, c: int, chosen: bool) -> Any:
 
 
 def _cell(value: float, most: float, *, tinted: bool) -> Any:
+    """A number with as many digits as the largest of the table deserves; the exact one where the pointer rests."""
     colour = signed_colour(value, most) if tinted else "#ffffff"
     style = {"background": colour, "color": text_on(colour)}
-    return html.Td(number(value), style=style, title=f"{value:+.9g}")
+    text = f"{value:+.2f}".replace("-", "−") if 0.5 <= most < 1000 else number(value)
+    nothing = abs(value) < (0.005 if 0.5 <= most < 1000 else 1e-4 * most)
+    return html.Td("≈ 0" if nothing else text, style=style, title=f"{value:+.9g}")
 
 
 def level(tree: ExplanationTree, at: int, names: Sequence[str] | dict[int, str], what: str) -> Any:
@@ -95,7 +98,7 @@ def level(tree: ExplanationTree, at: int, names: Sequence[str] | dict[int, str],
     rows = []
     for group in sorted(groups, key=lambda g: -abs(g.score))[:SHOWN_GROUPS]:
         merge = merged.get(group.nodes)
-        text = _members(group.nodes, names)
+        text = members(group.nodes, names)
         came = "" if merge is None else f"{len(merge.parts)} parts met, interaction {number(merge.interaction)}"
         rows.append(
             html.Li(
@@ -108,7 +111,8 @@ def level(tree: ExplanationTree, at: int, names: Sequence[str] | dict[int, str],
     return [head, html.Ul(rows, className="groups")]
 
 
-def _members(nodes: frozenset[int], names: Any, most: int = 8) -> str:
+def members(nodes: frozenset[int], names: Any, most: int = 8) -> str:
+    """The names of nodes, not too many."""
     ordered = sorted(nodes)
     text = ", ".join(names[node] for node in ordered[:most])
     return text if len(ordered) <= most else f"{text} and {len(ordered) - most} more"

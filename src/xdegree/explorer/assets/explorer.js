@@ -12,14 +12,29 @@
     return (...names) => fired.some((id) => names.some((name) => id.startsWith(name)));
   }
 
+  /* The element that Cytoscape draws in. Its private mark is read because there is no public way to an instance that
+     dash-cytoscape made: `window.cy`, its aid for debugging, is the one of two drawings that was made last. */
+  function stage(within) {
+    return within ? [within, ...within.querySelectorAll("*")].find((element) => element._cyreg) : null;
+  }
+
   function library() {
-    const found = [...document.querySelectorAll("#graph, #graph *")].find((element) => element._cyreg);
+    const found = stage(document.getElementById("graph"));
     return found ? found._cyreg.cy : null;
   }
 
-  /* A click adds to the selection instead of starting a new one; dash-cytoscape has no property for that. */
-  function additive() {
-    if (library()) library().selectionType("additive");
+  /* What dash-cytoscape has no properties for: a click adds to the selection instead of starting a new one, and a
+     drawing fills its place when that changes its size. */
+  const settled = new WeakSet();
+  function settle() {
+    for (const name of ["graph", "second"]) {
+      const found = stage(document.getElementById(name));
+      if (!found || settled.has(found._cyreg.cy)) continue;
+      const { cy } = found._cyreg;
+      settled.add(cy);
+      cy.selectionType("additive");
+      new ResizeObserver(() => cy.resize().fit(undefined, 24)).observe(found);
+    }
   }
 
   function selected() {
@@ -109,7 +124,7 @@
 
   function draw(drawing, view, target, growth, level, first, a, b, into) {
     if (!drawing || target === null || !drawing.layers[target]) return [skip(), skip(), skip(), skip()];
-    additive();
+    settle();
     const layer = chosenLayer(drawing, view, target, growth, level, first);
     const shown = elements(drawing, layer, a, b, into === "b" ? 1 : 0);
     return [shown, signed(-layer.most), signed(layer.most), layer.caption];
@@ -122,19 +137,34 @@
     return [elements(drawing, second, a, b, null), signed(-second.most), signed(second.most), second.caption];
   }
 
-  function views(view, drawing) {
-    const kind = drawing ? drawing.kind : "";
-    return ["growth", "compare"].map((name) => name !== view).concat(`stage ${view} ${kind}`);
+  /* A drawing that is much wider than high, as a short sentence, needs less room. */
+  function flat(drawing) {
+    const [wide, high] = ["x", "y"].map((side) => {
+      const places = drawing.nodes.map((node) => node[side]);
+      return Math.max(...places) - Math.min(...places);
+    });
+    return high < 0.35 * wide;
   }
 
-  function hover(over, drawing) {
+  function views(view, drawing) {
+    const shape = drawing && flat(drawing) ? "flat" : "";
+    return ["growth", "compare"].map((name) => name !== view).concat(`stage ${view} ${shape}`);
+  }
+
+  function hover(overFirst, overSecond, drawing, view) {
+    const fired = trigger();
+    const over = fired("second.") ? overSecond : overFirst;
+    if (fired("view.")) return ""; /* the number was of another view */
     if (over && (!drawing || over.key !== drawing.key)) return "";
     if (!over || over.score === null || over.score === undefined) return over ? over.name : "";
     return `${over.name}: ${signed(over.score)}`;
   }
 
-  function panning(drag) {
-    return drag === "move";
+  /* What dragging does: Cytoscape moves the picture and draws boxes, the lasso is drawn here. */
+  let drags = "lasso";
+  function dragging(drag) {
+    drags = drag;
+    return [drag === "move", drag === "box"];
   }
 
   /* Steps of the play button: on to the next level, and an end at the last one. */
@@ -151,11 +181,6 @@
     return at + 1 >= last ? [true, last, "Play"] : [skip(), at + 1, skip()];
   }
 
-  function picture(clicks) {
-    if (!clicks) return skip();
-    return { type: "png", action: "download", filename: "xdegree", options: { bg: "#ffffff", scale: 3, full: true } };
-  }
-
   /* A file that is too large is not even sent. */
   function upload(contents, name, most) {
     if (!contents) return [skip(), skip(), skip()];
@@ -170,14 +195,71 @@
      since, and clicks would miss their nodes: so it is told, before it hears of the pointer itself. */
   for (const kind of ["pointerover", "pointerdown"]) {
     const tell = (event) => {
-      const canvas = event.target instanceof Element ? event.target.closest(".canvas") : null;
-      const inside = canvas ? [...canvas.querySelectorAll("*")] : [];
-      inside.filter((element) => element._cyreg).forEach((element) => element.dispatchEvent(new Event("scroll")));
+      const found = stage(event.target instanceof Element ? event.target.closest(".canvas") : null);
+      if (found) found.dispatchEvent(new Event("scroll"));
     };
     document.addEventListener(kind, tell, true);
   }
 
+  /* The lasso: a line around nodes, drawn by mouse, pen or finger, and closed by letting go. */
+  let lasso = null;
+
+  /* Whether a point is inside of a closed line: a ray from it crosses the line an odd number of times. */
+  function encloses(line, x, y) {
+    let found = false;
+    line.forEach(([x1, y1], i) => {
+      const [x2, y2] = line[(i + 1) % line.length];
+      if (y1 > y !== y2 > y && x < x1 + ((y - y1) / (y2 - y1)) * (x2 - x1)) found = !found;
+    });
+    return found;
+  }
+
+  function endLasso() {
+    if (lasso) lasso.overlay.remove();
+    lasso = null;
+  }
+
+  function startLasso(event) {
+    const second = lasso !== null;
+    endLasso();
+    const inside = event.target instanceof Element && event.target.closest("#graph");
+    if (drags !== "lasso" || !inside || !library() || event.button > 0 || second) return; /* two fingers zoom */
+    const overlay = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+    overlay.setAttribute("class", "lasso");
+    const shape = overlay.appendChild(document.createElementNS("http://www.w3.org/2000/svg", "polygon"));
+    lasso = { pointer: event.pointerId, line: [[event.clientX, event.clientY]], overlay, shape };
+    document.body.append(overlay);
+  }
+
+  function drawLasso(event) {
+    if (!lasso || event.pointerId !== lasso.pointer) return;
+    lasso.line.push([event.clientX, event.clientY]);
+    lasso.shape.setAttribute("points", lasso.line.join(" "));
+  }
+
+  function closeLasso(event) {
+    if (!lasso || event.pointerId !== lasso.pointer) return;
+    const { line } = lasso;
+    endLasso();
+    const drawn = line.some(([x, y]) => Math.hypot(x - line[0][0], y - line[0][1]) > 8); /* else it is a click */
+    if (!drawn) return;
+    const box = stage(document.getElementById("graph")).getBoundingClientRect();
+    const within = (node) => encloses(line, box.left + node.renderedPosition("x"), box.top + node.renderedPosition("y"));
+    const nodes = library().nodes();
+    const wanted = nodes.filter((node) => node.selected() || within(node));
+    /* Once Cytoscape is done: a line that begins and ends on one node is a click to it. */
+    setTimeout(() => {
+      nodes.difference(wanted).unselect();
+      wanted.select();
+    });
+  }
+
+  document.addEventListener("pointerdown", startLasso, true);
+  document.addEventListener("pointermove", drawLasso, true);
+  document.addEventListener("pointerup", closeLasso, true);
+  document.addEventListener("pointercancel", endLasso, true);
+
   window.dash_clientside = Object.assign({}, window.dash_clientside, {
-    explorer: { groups, draw, drawSecond, views, hover, panning, play, picture, upload },
+    explorer: { groups, draw, drawSecond, views, hover, dragging, play, upload },
   });
 })();
