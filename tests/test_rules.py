@@ -1,8 +1,12 @@
 """Each rule against its slow twin, under all options, and against the laws."""
 
+from collections.abc import Callable
+
 import pytest
 import torch
+import torch.nn.functional as F
 from rule_cases import RULE_CASES, UNMET, WITHOUT_TWIN, RuleCase
+from torch import Tensor
 from torch._ops import OpOverload, OpOverloadPacket
 
 from xdegree import Options, check, decompose
@@ -63,6 +67,44 @@ def test_rule_makes_no_nan_of_zeros(case: RuleCase) -> None:
 def test_rule_takes_no_groups_at_all(case: RuleCase) -> None:
     """That is how `check` surveys a model."""
     assert check(case.function, features(case)).ok
+
+
+W64 = torch.tensor([0.5, -1, 2, 3], dtype=torch.float64)
+PROMOTED: dict[str, Callable[[Tensor], Tensor]] = {
+    "constant added": lambda x: x + W64,
+    "constant added to": lambda x: W64 - x,
+    "factor": lambda x: x * W64,
+    "factor of each message": lambda x: x.index_select(0, torch.tensor([0, 2, 1])) * W64[:3, None],
+    "sum": lambda x: x + x.double(),
+    "product": lambda x: x * x.double(),
+    "a precise number": lambda x: x * W64[0] + x[0, 0].double() * x + x[0, 0].double(),
+    "maximum": lambda x: torch.maximum(x, x.double().flip(0)),
+    "batch norm": lambda x: F.batch_norm(x, W64[:4].float(), W64.abs().float()),
+    "layer norm": lambda x: F.layer_norm(x, (4,), W64.float(), W64.float()),
+    "mean": lambda x: x.mean(0, dtype=torch.float64),
+    "prod": lambda x: x.prod(dtype=torch.float64),
+    "norm": lambda x: torch.linalg.vector_norm(x, dtype=torch.float64),
+    "softmax": lambda x: x.log_softmax(1, dtype=torch.float64),
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16], ids=str)
+@pytest.mark.parametrize("name", PROMOTED)
+def test_targets_have_the_dtype_of_their_total(name: str, dtype: torch.dtype) -> None:
+    """Wherever an operand or an argument is more precise than the features."""
+    x = features(RULE_CASES[0]).to(dtype)
+    d = decompose(PROMOTED[name], x, groups=[[], [1], range(6)])
+    assert d.target.dtype == d.total.dtype
+    assert torch.equal(d.total, PROMOTED[name](x))
+    assert not d.target[0].any()
+    torch.testing.assert_close(d.target[2], d.total, rtol=0.02, atol=0.02)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16], ids=str)
+def test_other_values_are_no_ties_in_half_precision(dtype: torch.dtype) -> None:
+    x = torch.tensor([[1.0], [0.97], [1.0], [0.9]], dtype=dtype)
+    d = decompose(lambda x: x.amax(0), x, groups=[[0], [1], [2], [3]])
+    assert d.target.flatten().tolist() == [0.5, 0, 0.5, 0]
 
 
 def test_every_rule_has_a_twin() -> None:

@@ -146,8 +146,9 @@ def _first_of(won: Tensor, dim: int, index: Tensor, size: int) -> Tensor:
 
 
 def tied(x: Tensor, best: Tensor) -> Tensor:
-    """Whether x reaches the best value up to rounding."""
-    return (x - best).abs() <= ROUNDING * torch.finfo(x.dtype).eps * best.abs()
+    """Whether x reaches the best value up to rounding; in half precision 32 units would be a quarter of the value."""
+    precision = torch.finfo(x.dtype)
+    return (x - best).abs() <= (ROUNDING if precision.bits > 16 else 1) * precision.eps * best.abs()
 
 
 def winners(call: Call, x: Tensor, best: Tensor, dim: list[int]) -> Tensor:

@@ -88,7 +88,7 @@ def add(call: Call, a: Any, b: Any, *, alpha: float = 1) -> Tensor:
     """A sum of portions adds their targets; a constant that is added is a bias (eq. gcn_b)."""
     sign = -alpha if call.op.overloadpacket is aten.sub else alpha
     if carries(a) and carries(b):
-        left, right = targets(call, a, b)
+        left, right = (target.to(call.total.dtype) for target in targets(call, a, b))
         return left + right if sign == 1 else torch.add(left, right, alpha=sign)
     if carries(a):
         return _add_constant(call, a, total_of(b) * sign if sign != 1 else total_of(b), 1)
@@ -102,10 +102,10 @@ def rsub(call: Call, a: Any, b: Any, alpha: float = 1) -> Tensor:
 
 
 def _add_constant(call: Call, x: Portions, constant: Any, factor: float) -> Tensor:
-    target = spread(x.target, call.total.dim())
+    target, total = spread(x.target, call.total.dim()).to(call.total.dtype), x.total.to(call.total.dtype)
     if factor == 1:
-        return share_bias(target, x.total, constant, call.options)
-    return share_bias(target * factor, x.total * factor, constant, call.options)
+        return share_bias(target, total, constant, call.options)
+    return share_bias(target * factor, total * factor, constant, call.options)
 
 
 @rule(aten._trilinear)

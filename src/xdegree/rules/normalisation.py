@@ -37,7 +37,8 @@ def batch_norm(
     scale = scale if weight is None else scale * weight
     offset = -mean.reshape(channel) * scale
     offset = offset if bias is None else offset + bias
-    return share_bias(x.target * scale, x.total * scale, offset, call.options), None, None
+    shared = share_bias(x.target * scale, x.total * scale, offset, call.options)
+    return shared.to(x.dtype), None, None  # parameters may be more precise than the features
 
 
 def _plain(*parameters: Tensor | None) -> list[Any]:
@@ -57,9 +58,9 @@ def _normalised(
     scale = torch.rsqrt(x.total.var(dims, correction=0, keepdim=True) + eps)
     scale = scale if weight is None else scale * weight
     target = (x.target - x.target.mean([d + 1 for d in dims], keepdim=True)) * scale
-    if bias is None:
-        return target
-    return share_bias(target, (x.total - x.total.mean(dims, keepdim=True)) * scale, bias, call.options)
+    if bias is not None:
+        target = share_bias(target, (x.total - x.total.mean(dims, keepdim=True)) * scale, bias, call.options)
+    return target.to(x.dtype)
 
 
 @rule(aten.native_layer_norm)
@@ -105,7 +106,7 @@ def rms_norm(
     dims = list(range(x.dim() - len(shape), x.dim()))
     eps = torch.finfo(x.dtype).eps if eps is None else eps
     scale = torch.rsqrt(x.total.square().mean(dims, keepdim=True) + eps)
-    return x.target * (scale if weight is None else scale * weight)
+    return (x.target * (scale if weight is None else scale * weight)).to(call.total.dtype)
 
 
 @rule(gcn_norm)

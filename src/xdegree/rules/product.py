@@ -14,11 +14,11 @@ from .common import bilinear, finite, magnitude_share, shift, telescope
 def mul(call: Call, a: Any, b: Any) -> Tensor | Messages:
     """attention × value: target × target, the other three products are background; a plain factor scales."""
     if carries(a) and carries(b):
-        return _attended(call, a, b) or bilinear(call, torch.mul, a, b)
+        return _attended(call, a, b) or bilinear(call, torch.mul, a, b).to(call.total.dtype)
     x, factor = (a, b) if carries(a) else (b, a)
-    if x.messages is not None and _per_row(factor, call.total):
+    if x.messages is not None and x.dtype == call.total.dtype and _per_row(factor, call.total):
         return x.messages.scaled(total_of(factor).reshape(-1))
-    return spread(x.target, call.total.dim()) * total_of(factor)
+    return (spread(x.target, call.total.dim()) * total_of(factor)).to(call.total.dtype)
 
 
 def _attended(call: Call, a: Portions, b: Portions) -> Messages | None:
