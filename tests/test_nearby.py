@@ -45,6 +45,16 @@ def test_a_node_and_the_next_one(kind, way):
         assert set(e.nodes.tolist()) >= set(e.node_scores.nonzero().flatten().tolist())
 
 
+@pytest.mark.parametrize("of", ["node", "edge", "feature"])
+@pytest.mark.parametrize("kind", CONVS)
+def test_edges_of_half_the_bits(kind, of, way):
+    """An edge_index in int32 tells as much about who hears of whom as one in int64."""
+    e, expected = (explain(net(kind), X, edges, index=7, of=of) for edges in (EDGES.int(), EDGES))
+    assert torch.equal(e.nodes, expected.nodes)
+    assert len(e.nodes) < len(X)
+    assert_close(e.scores, expected.scores)
+
+
 @pytest.mark.parametrize("kind", CONVS)
 @pytest.mark.parametrize("reading", ["contribution", "probability", "strength"])
 def test_several_nodes(kind, reading, way):

@@ -30,7 +30,8 @@ def find_edges(call: ModelCall) -> Any:
 
 def is_edges(value: Any) -> bool:
     """Whether a value is a plain list of edges."""
-    return type(value) is Tensor and value.dtype == torch.long and value.dim() == 2 and value.shape[0] == 2
+    whole = type(value) is Tensor and value.dtype in (torch.long, torch.int32)
+    return whole and value.dim() == 2 and value.shape[0] == 2
 
 
 def match_edges(own: Tensor, layer: Any) -> Tensor:
@@ -41,6 +42,7 @@ def match_edges(own: Tensor, layer: Any) -> Tensor:
     """
     if not isinstance(layer, Tensor) or layer.layout != torch.strided:
         raise NotImplementedError("messages along a sparse adjacency cannot be followed; give edge_index [2, E]")
+    own, layer = own.long(), layer.long()  # a pair of nodes as one number does not fit into fewer bits
     if layer.shape == own.shape and torch.equal(layer, own):
         return torch.arange(own.shape[1], device=own.device)
     n = int(max(own.max(), layer.max())) + 1 if own.numel() and layer.numel() else 1
