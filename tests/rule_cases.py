@@ -871,6 +871,55 @@ STATISTICS += [
     case("distance", "cdist to constants", lambda x: torch.cdist(x, X2[:2]), cdist_twin),
 ]  # fmt: skip
 
+# Calls along one dimension that may or may not be kept: linear ones, and those whose target of all nodes is everything.
+Along = Callable[[Tensor, int, bool], Tensor]
+LINEAR_ALONG: dict[str, Along] = {
+    "sum": lambda t, d, keep: t.sum(d, keepdim=keep),
+    "mean": lambda t, d, keep: t.mean(d, keepdim=keep),
+    "sum over a list": lambda t, d, keep: t.sum([d], keepdim=keep),
+    "sum over no list": lambda t, d, keep: t.sum([], keepdim=keep),
+    "cumsum": lambda t, d, keep: t.cumsum(d),
+    "flip": lambda t, d, keep: t.flip(d) if keep else t.flip(()),
+    "roll": lambda t, d, keep: t.roll(2, d) if keep else t.roll(2),
+    "transpose": lambda t, d, keep: t.transpose(d, -1) if keep else t.movedim(d, 0),
+    "squeeze": lambda t, d, keep: t.squeeze(d) if keep else t.squeeze(),
+    "unsqueeze": lambda t, d, keep: t.unsqueeze(d),
+    "select": lambda t, d, keep: t.select(d, -1 if keep else 0),
+    "slice": lambda t, d, keep: t.narrow(d, 0, 1) if keep else t[1:],
+    "split": lambda t, d, keep: t.split(2, d)[-1] if keep else t.tensor_split(2, d)[0],
+    "unbind": lambda t, d, keep: t.unbind(d)[-1],
+    "unfold": lambda t, d, keep: t.unfold(d, 1, 1),
+    "diagonal": lambda t, d, keep: t.diagonal(d, 0, -1) if keep else t.diag_embed(d),
+    "flatten": lambda t, d, keep: t.flatten(d) if keep else t.reshape(-1),
+    "expand": lambda t, d, keep: t.expand(2, *t.shape) if keep else t.repeat(2, *[1] * t.dim()),
+    "cat": lambda t, d, keep: torch.cat([t, 2 * t], d) if keep else torch.stack([t, 2 * t], d),
+    "index_select": lambda t, d, keep: t.index_select(d, torch.tensor([0, 0])),
+    "gather": lambda t, d, keep: t.gather(d, torch.zeros(t.shape, dtype=torch.long)),
+    "scatter_add": lambda t, d, keep: t.scatter_add(d, torch.zeros(t.shape, dtype=torch.long), t),
+    "scatter_mean": lambda t, d, keep: t.scatter_reduce(d, torch.zeros(t.shape, dtype=torch.long), t, "mean", include_self=keep),
+    "index_add": lambda t, d, keep: t.index_add(d, torch.zeros(t.shape[d], dtype=torch.long), t),
+    "index_fill": lambda t, d, keep: t.index_fill(d, torch.tensor([0]), 0.0),
+    "index_copy": lambda t, d, keep: t.index_copy(d, torch.tensor([0]), t.narrow(d, 0, 1)),
+    "repeat_interleave": lambda t, d, keep: t.repeat_interleave(2, d) if keep else t.repeat_interleave(2),
+    "triangle": lambda t, d, keep: t.tril(d) if keep else t.triu(d),
+}  # fmt: skip
+WON_ALONG: dict[str, Along] = {
+    "amax": lambda t, d, keep: t.amax(d, keepdim=keep),
+    "amin of all": lambda t, d, keep: t.amin(keepdim=keep),
+    "max": lambda t, d, keep: t.max(d, keepdim=keep).values,
+    "min of all": lambda t, d, keep: t.min(),
+    "sort": lambda t, d, keep: t.sort(d, descending=keep).values,
+    "topk": lambda t, d, keep: t.topk(1, d, largest=keep).values,
+    "kthvalue": lambda t, d, keep: t.kthvalue(1, d, keepdim=keep).values,
+    "median": lambda t, d, keep: t.median(d, keepdim=keep).values,
+    "mode": lambda t, d, keep: t.mode(d, keepdim=keep).values,
+    "cummax": lambda t, d, keep: t.cummax(d).values if keep else t.cummin(d).values,
+    "norm": lambda t, d, keep: torch.linalg.vector_norm(t, dim=d, keepdim=keep),
+    "norm of all": lambda t, d, keep: torch.linalg.vector_norm(t, keepdim=keep),
+    "prod": lambda t, d, keep: t.prod(d, keepdim=keep),
+    "cumprod": lambda t, d, keep: t.cumprod(d),
+}  # fmt: skip
+
 RULE_CASES = [*LINEAR, *PRODUCT, *ACTIVATION, *ATTENTION, *NORMALISATION, *AGGREGATION, *STATISTICS, *GRID, *SHAPE]
 WITHOUT_TWIN = {"item", "lazy_conjugate"}  # refuse, see REFUSED in torch_cases.py
 UNMET = {  # operations that no case can meet, and why

@@ -1,11 +1,14 @@
 """Each rule against its slow twin, under all options, and against the laws."""
 
+import math
 from collections.abc import Callable
 
 import pytest
 import torch
 import torch.nn.functional as F
-from rule_cases import RULE_CASES, UNMET, WITHOUT_TWIN, RuleCase
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from rule_cases import LINEAR_ALONG, RULE_CASES, UNMET, WITHOUT_TWIN, WON_ALONG, RuleCase
 from torch import Tensor
 from torch._ops import OpOverload, OpOverloadPacket
 
@@ -105,6 +108,37 @@ def test_other_values_are_no_ties_in_half_precision(dtype: torch.dtype) -> None:
     x = torch.tensor([[1.0], [0.97], [1.0], [0.9]], dtype=dtype)
     d = decompose(lambda x: x.amax(0), x, groups=[[0], [1], [2], [3]])
     assert d.target.flatten().tolist() == [0.5, 0, 0.5, 0]
+
+
+@given(
+    st.sampled_from([*LINEAR_ALONG, *WON_ALONG]),
+    st.lists(st.integers(0, 3), max_size=3),
+    st.integers(-3, 2),
+    st.booleans(),
+)
+@settings(max_examples=600, deadline=None, derandomize=True)
+def test_any_shape_along_any_dimension(name: str, shape: list[int], dim: int, keep: bool) -> None:
+    """Numbers, empty tensors and dimensions from the end too: whatever PyTorch takes, the rules take."""
+    assume(
+        -max(1, len(shape)) <= dim < max(1, len(shape))
+    )  # of empty tensors PyTorch takes dimensions that are not there
+    x, size = torch.linspace(-1, 2, 28, dtype=torch.float64).sin().unsqueeze(1), math.prod(shape)
+    along = (LINEAR_ALONG | WON_ALONG)[name]
+    model = lambda x: along(x.flatten()[:size].reshape(shape), dim, keep)
+    try:
+        own = model(x)
+    except (IndexError, RuntimeError, ValueError):
+        assume(False)
+    assume(bool(own.isfinite().all()))
+    masks = torch.stack([torch.zeros(28), torch.ones(28), torch.arange(28) % 2]).double()
+    d = decompose(model, x, groups=masks)
+    assert torch.equal(d.total, own)
+    assert not d.target[0].any()
+    if not (name.endswith("prod") and not size):  # 1, which is nobody's
+        torch.testing.assert_close(d.target[1], own)
+    if name in LINEAR_ALONG:
+        torch.testing.assert_close(d.target[2], model(x * masks[2, :, None]))
+    assert check(model, x).ok
 
 
 def test_every_rule_has_a_twin() -> None:
