@@ -122,12 +122,17 @@
     return { ...drawing.layers[target], caption: drawing.captions[target] };
   }
 
+  let legends = [];
   function draw(drawing, view, target, growth, level, first, a, b, into) {
     if (!drawing || target === null || !drawing.layers[target]) return [skip(), skip(), skip(), skip()];
     settle();
     const layer = chosenLayer(drawing, view, target, growth, level, first);
     const shown = elements(drawing, layer, a, b, into === "b" ? 1 : 0);
-    return [shown, signed(-layer.most), signed(layer.most), layer.caption];
+    const legend = [signed(-layer.most), signed(layer.most), layer.caption];
+    /* Most clicks leave the legend as it is, and whatever is set anew costs a round through the whole page. */
+    const told = legend.map((text, i) => (text === legends[i] ? skip() : text));
+    legends = legend;
+    return [shown, ...told];
   }
 
   function drawSecond(drawing, view, target, second, a, b) {
