@@ -390,5 +390,6 @@ def _about(bench: Bench, authors: bool) -> str:
         " minutes per node, and runs elsewhere with far fewer samples than its authors'; PGExplainer learns from"
         f" {QUICK if bench.quick else TRAINING} instances that it is not judged on. Methods that score edges give a"
         " node the best of its edges; those that score nodes give an edge the mean of its ends. GATs get one-hot"
-        " degrees where features are constant."
+        " degrees where features are constant. How much these figures depend on how long the models were trained is"
+        " another section, `xdegree reproduce epochs`."
     )
