@@ -202,6 +202,17 @@ def test_a_broken_cell_is_computed_again(tmp_path, content):
     assert json.loads(path.read_text())["result"] == {"auc": 1}
 
 
+def test_results_of_other_data_are_not_mixed(tmp_path, monkeypatch):
+    bench = Bench(tmp_path / "new", seeds=1, progress=False)
+    monkeypatch.setattr("xdegree.experiments.store.load", lambda _: small())
+    assert bench.dataset("tree_cycles").name == bench.dataset("tree_cycles").name == "Tree-Cycles"
+    monkeypatch.setattr("xdegree.experiments.store.load", lambda _: replace(small(), note="generated"))
+    with pytest.raises(ValueError, match=r"another Tree-Cycles \(note .made by hand., now .generated.\); take another folder"):
+        ValueError, match="new holds results of another Tree-Cycles .note '', now 'generated'.; take an"
+    ):
+        bench.dataset("tree_cycles")
+
+
 def test_an_interrupted_cell_leaves_nothing(tmp_path):
     def fails():
         raise KeyboardInterrupt
@@ -297,7 +308,6 @@ def test_the_table_of_auc_has_all_rows_and_is_resumed(bench, monkeypatch):
 
 def test_longer_training_is_judged_by_both_protocols(bench, monkeypatch):
     monkeypatch.setattr(epochs, "EPOCHS", dict.fromkeys(("tree_cycles", "mutag"), (5, 10, 90)))
-    monkeypatch.setattr(epochs, "load", lambda name: few_molecules() if name == "mutag" else small())
     nodes, edges = epochs.run(bench).tables
     assert [row[0] for row in nodes.rows] == ["1", "9", "the paper"]
     assert nodes.rows[-1][3] == "0.958 ± 0.004"

@@ -9,7 +9,6 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from ..datasets import load
 from ..options import Options
 from ..recipes import recipe, trained
 from ..tables import Table, spread
@@ -54,7 +53,7 @@ def _table(bench: Bench, name: str, epochs: Sequence[int]) -> Table:
         ]
         values = [[cell[column] for cell in cells] for column in ("val_loss", "accuracy", *COLUMNS, "by the authors'")]
         rows.append((f"{count:,}", *(spread([v for v in of_column if v is not None]) for of_column in values)))
-    title = load(name).name
+    title = bench.dataset(name).name
     mean, deviation = PAPER_DEGREE["GCN"][TITLES.index(title)]
     paper = ("the paper", "", "", f"{mean:.3f} ± {deviation:.3f}", *[""] * len(COLUMNS))
     head = ("epochs", "validation loss", "accuracy", *COLUMNS, "by the authors'")
@@ -62,7 +61,7 @@ def _table(bench: Bench, name: str, epochs: Sequence[int]) -> Table:
 
 
 def _cell(bench: Bench, name: str, epochs: int, seed: int) -> dict[str, Any]:
-    dataset = load(name)
+    dataset = bench.dataset(name)
     how = replace(recipe(dataset), epochs=epochs)
     folder = bench.folder / "models" / f"epochs-{epochs}"
     model, dataset, result = trained(dataset, seed=seed, how=how, folder=folder, progress=bench.progress)

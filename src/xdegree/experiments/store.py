@@ -3,7 +3,7 @@
 import json
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -48,7 +48,24 @@ class Bench:
 
     def trained(self, name: str, kind: Kind, seed: int) -> tuple[GCN | GAT, Dataset, TrainingResult]:
         """The model that all experiments on this dataset share, the dataset as the model gets it, what it reaches."""
-        return trained(load(name), kind, seed=seed, folder=self.folder / "models", progress=self.progress)
+        return trained(self.dataset(name), kind, seed=seed, folder=self.folder / "models", progress=self.progress)
+
+    def dataset(self, name: str) -> Dataset:
+        """A dataset by its name; all results of a folder are of the same, as they are read again by that name alone."""
+        dataset, path = load(name), self.folder / "data.json"
+        known, now = _read(path) or {}, asdict(dataset.stats())
+        then = known.get(name, now)
+        if then != now:
+            others = [key for key in now if then.get(key) != now[key]]
+            changed = "; ".join(f"{key} {then.get(key)!r}, now {now[key]!r}" for key in others)
+            raise ValueError(
+                f"{self.folder} holds results of another {dataset.name} ({changed}); take another folder, or let"
+                " $XDEGREE_DATA name the same data as then"
+            )
+        if name not in known:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            write_json(path, known | {name: now})
+        return dataset
 
     def bar(self, items: Iterable[T], what: str, unit: str = "instance") -> Iterable[T]:
         """The same items under a progress bar."""
