@@ -683,3 +683,46 @@ def test_messages_that_are_not_written_out_survive_a_write_into_what_they_read(a
     halves = torch.rand(9, 12, generator=torch.Generator().manual_seed(0)) < 0.5
     lazy, written = (decompose(model, X, EDGES, early, groups=halves).target for early in (False, True))
     assert_close(lazy, written)
+
+
+@pytest.mark.parametrize("conv", CONVS)
+def test_inference_mode_changes_nothing(conv: str) -> None:
+    """In it, PyTorch hands over composite operations in one piece."""
+    model = net(conv)
+    expected = decompose(model, X, EDGES, groups=GROUPS)
+    with torch.inference_mode():
+        found = decompose(model, X, EDGES, groups=GROUPS)
+    assert torch.equal(found.total, expected.total)
+    assert torch.equal(found.target, expected.target)
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        F.selu,
+        F.relu6,
+        F.logsigmoid,
+        lambda x: x.diff(dim=0),
+        lambda x: x.repeat_interleave(2, 0),
+        lambda x: x.flatten(),
+    ],
+)
+def test_composites_in_inference_mode_are_taken_apart(f) -> None:
+    expected = decompose(f, X, groups=GROUPS)
+    with torch.inference_mode():
+        assert torch.equal(decompose(f, X, groups=GROUPS).target, expected.target)
+
+
+def test_several_outs_are_written_with_their_portions() -> None:
+    def written(x: torch.Tensor) -> torch.Tensor:
+        values, places = torch.empty_like(x), torch.empty(x.shape, dtype=torch.long)
+        torch.sort(x, 0, out=(values, places))
+        return values + x.gather(0, places)
+
+    expected = decompose(lambda x: x.sort(0).values + x.gather(0, x.sort(0).indices), X, groups=GROUPS)
+    assert_close(decompose(written, X, groups=GROUPS).target, expected.target)
+
+
+def test_writing_in_place_keeps_the_dtype() -> None:
+    d = decompose(lambda x: x.float().clone().mul_(x), X, groups=GROUPS)
+    assert d.total.dtype == d.target.dtype == torch.float32

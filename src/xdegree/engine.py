@@ -115,6 +115,9 @@ class Run(TorchDispatchMode):
         if self._aside:
             return func(*args, **kwargs)
         traits = _TRAITS.get(id(func)) or _learn(func)
+        if traits.composite and operation_rule(func) is None:  # in inference mode they arrive in one piece
+            with self:
+                return func.decompose(*args, **kwargs)
         if traits.draws and operation_rule(func) is None:
             self._refuse_dropout(func, args)
         if Portions not in types:
@@ -126,8 +129,8 @@ class Run(TorchDispatchMode):
             return self._plain(func, traits, args, kwargs)
         if traits.carries_nothing:
             return self._adopt(traits, func(*totals(args), **totals(kwargs)))
-        if isinstance(kwargs.get("out"), Tensor):
-            return self._into_out(func, args, kwargs)
+        if traits.outs:
+            return self._into_outs(func, traits.outs, args, kwargs)
         if traits.writes_first:
             return self._in_place(func, args, kwargs)
         return self._out_of_place(func, args, kwargs)
@@ -185,13 +188,21 @@ class Run(TorchDispatchMode):
             self._pending.add(out.messages)
         return out
 
-    def _into_out(self, func: OpOverload, args: Any, kwargs: Any) -> Any:
-        """``out=``: the operation without it, then a copy."""
-        functional = _overload(func.overloadpacket, _signature(func), "")
+    def _into_outs(self, func: OpOverload, outs: tuple[str, ...], args: Any, kwargs: Any) -> Any:
+        """``out=``: the operation without it, then a copy; of ``sort`` and its kin the schema has a name for each."""
+        functional, given = _overload(func.overloadpacket, _signature(func), ""), [kwargs[name] for name in outs]
         if functional is None:
-            return self._unknown(func, args, kwargs, kwargs["out"])
-        value = self._out_of_place(functional, args, {k: v for k, v in kwargs.items() if k != "out"})
-        return self._in_place(aten.copy_.default, (kwargs["out"], value), {})
+            return self._unknown(func, args, kwargs, given[0] if len(given) == 1 else tuple(given))
+        value = self._out_of_place(functional, args, {k: v for k, v in kwargs.items() if k not in outs})
+        values = value if isinstance(value, tuple) else (value,)
+        done = [self._copied(into, part) for into, part in zip(given, values, strict=True)]
+        return done[0] if len(done) == 1 else tuple(done)
+
+    def _copied(self, into: Any, value: Any) -> Any:
+        if isinstance(value, Portions):
+            return self._in_place(aten.copy_.default, (into, value), {})
+        total_of(into).copy_(value)
+        return into
 
     def _in_place(self, func: OpOverload, args: Any, kwargs: Any) -> Any:
         """Compute out of place, then copy into both halves, so that views go on sharing memory."""
@@ -236,7 +247,7 @@ class Run(TorchDispatchMode):
                 messages.dense()
             into.target.copy_(target.dense() if isinstance(target, SparseRows) else target)
         else:
-            into.target = target
+            into.target = target if isinstance(target, SparseRows) else target.to(into.dtype)
         into.alias.touched = True
 
     def _rule(self, func: OpOverload, total: Any, args: Any, kwargs: Any) -> Any:
@@ -263,7 +274,7 @@ class Run(TorchDispatchMode):
             return self._unknown(op, args, kwargs, total, str(error))
 
     def _unknown(self, func: Any, args: Any, kwargs: Any, total: Any, reason: str = "") -> Any:
-        missing = Missing(str(func), self.module, _shapes(args, kwargs), reason)
+        missing = Missing(_name(func), self.module, _shapes(args, kwargs), reason)
         if not self.collect:
             raise MissingRuleError([missing])
         self.missing.append(missing)
@@ -284,8 +295,7 @@ class Run(TorchDispatchMode):
             return self._call_plain(original, args, kwargs)
         if not any(carries(x) for x in values):
             return original(*args, **kwargs)
-        named = type(op) if isinstance(op, torch.nn.Module) else op
-        self._note(f"{named.__module__}.{named.__qualname__}", args, kwargs, found)
+        self._note(_name(op), args, kwargs, found)
         with self.aside():
             total = original(*totals(args), **totals(kwargs))
         return _wrap(total, self._apply(found, op, total, args, kwargs), None)
@@ -381,6 +391,10 @@ class Traits:
     """In-place forms write into their first argument; a few operations only note something in another one."""
     carries_nothing: bool
     makes_memory: bool
+    composite: bool
+    """Whether PyTorch takes it apart before a run sees it."""
+    outs: tuple[str, ...]
+    """The arguments that ``out=`` becomes."""
 
 
 _TRAITS: dict[int, Traits] = {}
@@ -398,6 +412,8 @@ def _learn(func: OpOverload) -> Traits:
         writes_first=first is not None and first.is_write,
         carries_nothing=func.overloadpacket in FACTORIES or carries_nothing(func),
         makes_memory=not is_view and not schema.is_mutable,
+        composite=torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), "CompositeImplicitAutograd"),
+        outs=tuple(argument.name for argument in schema.arguments if argument.is_out),
     )
     _TRAITS[id(func)] = found
     return found
@@ -419,7 +435,7 @@ def _functional(func: OpOverload) -> OpOverload | None:
 
 def _signature(func: OpOverload) -> list[tuple[str, str]]:
     """Names and types: ``pow_.Scalar`` takes a tensor and a number, ``pow.Scalar`` a number and a tensor."""
-    return [(argument.name, str(argument.real_type)) for argument in func._schema.arguments if argument.name != "out"]
+    return [(argument.name, str(argument.real_type)) for argument in func._schema.arguments if not argument.is_out]
 
 
 def _overload(packet: Any, arguments: list[tuple[str, str]], preferred: str) -> OpOverload | None:
@@ -427,6 +443,14 @@ def _overload(packet: Any, arguments: list[tuple[str, str]], preferred: str) -> 
     overloads = [getattr(packet, overload) for overload in packet.overloads()]
     fitting = [o for o in overloads if _signature(o) == arguments and not any(a.is_out for a in o._schema.arguments)]
     return next((o for o in fitting if o._overloadname == preferred), fitting[0] if fitting else None)
+
+
+def _name(op: Any) -> str:
+    """An operation as `@rule` takes it; of a Python function or a module type where it is found."""
+    if isinstance(op, OpOverload):
+        return str(op)
+    named = type(op) if isinstance(op, torch.nn.Module) else op
+    return f"{named.__module__}.{named.__qualname__}"
 
 
 def _shapes(args: Any, kwargs: Any) -> str:
