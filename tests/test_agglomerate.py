@@ -126,6 +126,10 @@ def test_self_loops_and_repeated_edges_change_nothing_of_the_groups():
     check_laws(agglomerate(MODEL, X, twice), X, EDGES)
 
 
+def test_edges_of_small_whole_numbers_are_edges():
+    same(agglomerate(MODEL, X, EDGES.int(), seed=0), agglomerate(MODEL, X, EDGES, seed=0))
+
+
 def test_parts_of_the_graph_stay_apart():
     edges = both_ways([(0, 1), (1, 2), (4, 5), (6, 7), (7, 8), (8, 6)])  # 3, 9, 10 and 11 have no edges
     tree = agglomerate(MODEL, X, edges)

@@ -16,7 +16,7 @@ from .computation_graph import workplace
 from .contexts import Contexts, Surroundings
 from .cutting import Workplace
 from .decompose import whole_survey
-from .edges import find_edge_index
+from .edges import find_edge_index, is_edges
 from .inputs import ModelCall, model_call, prepare, short
 from .memory import Memory, budget
 from .options import Options
@@ -245,11 +245,11 @@ def _edges(graph: Tensor | None, call: ModelCall) -> Tensor:
         raise ValueError(
             "groups grow along edges, but no edge_index [2, E] is among the model's arguments; give it as graph=…"
         )
-    if not isinstance(edges, Tensor) or edges.dtype != torch.long or edges.dim() != 2 or edges.shape[0] != 2:
+    if not is_edges(edges):
         raise ValueError("graph must be edges, a tensor [2, E] of whole numbers")
     if edges.numel() and not (0 <= int(edges.min()) and int(edges.max()) < len(call.x)):
         raise ValueError(f"graph must name nodes from 0 to {len(call.x) - 1}")
-    return edges
+    return edges.long()
 
 
 def _numbered(edges: Tensor, nodes: Tensor, num_nodes: int) -> Tensor:
