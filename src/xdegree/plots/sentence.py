@@ -71,7 +71,7 @@ def plot_sentence(
     norm = centred([*of_words, *of_arcs.values()])
     if ax is None:
         width, height = (side * LETTER for side in canvas.size)
-        ax = new_axes((max(width, 4.6), max(height, 0.6) + 0.9 + 0.3 * (title is not None)))
+        ax = new_axes((max(width, 4.6), max(height, 0.6) + 0.65 + 0.3 * (title is not None)))
     bare(ax, title)
     draw_sentence(
         ax,
