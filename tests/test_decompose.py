@@ -726,3 +726,12 @@ def test_several_outs_are_written_with_their_portions() -> None:
 def test_writing_in_place_keeps_the_dtype() -> None:
     d = decompose(lambda x: x.float().clone().mul_(x), X, groups=GROUPS)
     assert d.total.dtype == d.target.dtype == torch.float32
+
+
+@pytest.mark.parametrize("f", [F.gelu, lambda x: F.conv1d(x[None], torch.ones(3, 12, 3)), lambda x: F.gelu(x) @ x.t()])
+def test_totals_of_single_precision_are_the_models_own(f) -> None:
+    """Kernels of oneDNN are off during a run, but for totals whose last bits they decide."""
+    x = features(12, 300, dtype=torch.float32)
+    before = torch._C._get_mkldnn_enabled()
+    assert torch.equal(decompose(f, x, groups=[[0], [1, 2]]).total, f(x))
+    assert torch._C._get_mkldnn_enabled() is before

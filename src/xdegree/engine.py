@@ -5,12 +5,10 @@ aliases and C++ composites. It adopts freshly made buffers, because a model may 
 """
 
 import functools
-import threading
 import weakref
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any, Self
 
 import torch
@@ -37,19 +35,10 @@ from .portions import (
     totals,
     zeros,
 )
-from .registry import (
-    FACTORIES,
-    FUNCTIONS,
-    RULES,
-    Call,
-    Missing,
-    MissingRuleError,
-    Rule,
-    aten,
-    carries_nothing,
-    operation_rule,
-)
+from .process_state import FUSED_KERNELS, random_state_kept
+from .registry import FACTORIES, FUNCTIONS, RULES, Call, Missing, MissingRuleError, Rule, aten, operation_rule
 from .sparse_rows import SparseRows
+from .traits import Traits, out_of_place, traits_of, without_out
 
 
 class NeedsDense(Exception):
@@ -96,7 +85,7 @@ class Run(TorchDispatchMode):
         """Make this thread's operations go through the run; afterwards everything is as before."""
         # Fused kernels of transformers and recurrent layers hide their operations from the dispatcher.
         redirected = intercepted(FUNCTIONS, self.call_function)
-        with torch.no_grad(), random_state_kept(), _FUSED_KERNELS.off(), redirected, self:
+        with torch.no_grad(), random_state_kept(), FUSED_KERNELS.off(), redirected, self:
             yield self
 
     @contextmanager
@@ -114,30 +103,30 @@ class Run(TorchDispatchMode):
         kwargs = kwargs or {}
         if self._aside:
             return func(*args, **kwargs)
-        traits = _TRAITS.get(id(func)) or _learn(func)
+        traits = traits_of(func)
         if traits.composite and operation_rule(func) is None:  # in inference mode they arrive in one piece
             with self:
                 return func.decompose(*args, **kwargs)
         if traits.draws and operation_rule(func) is None:
             self._refuse_dropout(func, args)
         if Portions not in types:
-            return self._adopt(traits, func(*args, **kwargs))
+            return self._adopt(traits, _computed(func, args, kwargs))
         buffers = portions_in(args)
         if kwargs:
             buffers += portions_in(kwargs.values())
         if not any(x.alias.touched for x in buffers):
             return self._plain(func, traits, args, kwargs)
         if traits.carries_nothing:
-            return self._adopt(traits, func(*totals(args), **totals(kwargs)))
+            return self._adopt(traits, _computed(func, totals(args), totals(kwargs)))
         if traits.outs:
             return self._into_outs(func, traits.outs, args, kwargs)
         if traits.writes_first:
             return self._in_place(func, args, kwargs)
         return self._out_of_place(func, args, kwargs)
 
-    def _plain(self, func: OpOverload, traits: "Traits", args: Any, kwargs: Any) -> Any:
+    def _plain(self, func: OpOverload, traits: Traits, args: Any, kwargs: Any) -> Any:
         """No portion takes part; views of buffers stay buffers, in-place forms return the buffer itself."""
-        out = func(*totals(args), **totals(kwargs))
+        out = _computed(func, totals(args), totals(kwargs))
         if traits.mutable:
             if torch.Tag.inplace_view in func.tags:
                 args[0].target = zeros(out, self.groups)
@@ -148,7 +137,7 @@ class Run(TorchDispatchMode):
             return self._view(func, out, args, kwargs)
         return self._adopt(traits, out)
 
-    def _adopt(self, traits: "Traits", out: Any) -> Any:
+    def _adopt(self, traits: Traits, out: Any) -> Any:
         """Freshly made memory becomes a buffer: the model may write portions into it later.
 
         Not only ``zeros`` and the like make buffers. An LSTM adds portions in place to what it computed from its
@@ -177,8 +166,8 @@ class Run(TorchDispatchMode):
         return _wrap(out, target, base)
 
     def _out_of_place(self, func: OpOverload, args: Any, kwargs: Any) -> Any:
-        out = func(*totals(args), **totals(kwargs))
-        if _is_view(func) and isinstance(args[0], Portions):
+        out = _computed(func, totals(args), totals(kwargs))
+        if traits_of(func).is_view and isinstance(args[0], Portions):
             return self._view(func, out, args, kwargs)
         return self._keep(_wrap(out, self._rule(func, out, args, kwargs), None))
 
@@ -190,7 +179,7 @@ class Run(TorchDispatchMode):
 
     def _into_outs(self, func: OpOverload, outs: tuple[str, ...], args: Any, kwargs: Any) -> Any:
         """``out=``: the operation without it, then a copy; of ``sort`` and its kin the schema has a name for each."""
-        functional, given = _overload(func.overloadpacket, _signature(func), ""), [kwargs[name] for name in outs]
+        functional, given = without_out(func), [kwargs[name] for name in outs]
         if functional is None:
             return self._unknown(func, args, kwargs, given[0] if len(given) == 1 else tuple(given))
         value = self._out_of_place(functional, args, {k: v for k, v in kwargs.items() if k not in outs})
@@ -206,7 +195,7 @@ class Run(TorchDispatchMode):
 
     def _in_place(self, func: OpOverload, args: Any, kwargs: Any) -> Any:
         """Compute out of place, then copy into both halves, so that views go on sharing memory."""
-        functional, into = _functional(func), args[0]
+        functional, into = out_of_place(func), args[0]
         if functional is None:
             self._unknown(func, args, kwargs, None)
             func(*totals(args), **totals(kwargs))
@@ -217,7 +206,7 @@ class Run(TorchDispatchMode):
                 " made during the forward pass (a parameter, a buffer of the model, an argument). Clone it first, or"
                 " put the model into eval mode if this is a running statistic."
             )
-        total = functional(*totals(args), **totals(kwargs))
+        total = _computed(functional, totals(args), totals(kwargs))
         target = self._rule(functional, total, args, kwargs)
         if torch.Tag.inplace_view in func.tags:
             return self._reshape(func, args, kwargs, target)
@@ -259,7 +248,7 @@ class Run(TorchDispatchMode):
         return self._apply(found, func, total, args, kwargs)
 
     def _apply(self, found: Rule, op: Any, total: Any, args: Any, kwargs: Any) -> Any:
-        if not (isinstance(op, OpOverload) and _is_view(op)):  # views of buffers are buffers
+        if not (isinstance(op, OpOverload) and traits_of(op).is_view):  # views of buffers are buffers
             args = _all_without_buffers(args)
             kwargs = mapped(_without_buffers, kwargs) if kwargs else kwargs
         call = Call(op, total, self.groups, self.options)
@@ -328,6 +317,14 @@ class Run(TorchDispatchMode):
         return f"in module {self.module!r}" if self.module else "in the model itself"
 
 
+def _computed(func: OpOverload, args: Any, kwargs: Any) -> Any:
+    """The model's own value of an operation, to the last bit."""
+    if not traits_of(func).by_onednn:
+        return func(*args, **kwargs)
+    with FUSED_KERNELS.as_before():
+        return func(*args, **kwargs)
+
+
 def _wrap(total: Any, target: Any, base: Portions | None) -> Any:
     """Put totals and targets together; outputs that are no float tensors carry nothing."""
     if isinstance(total, tuple | list):
@@ -379,72 +376,6 @@ def _is_buffer(x: Any) -> bool:
     return _is_float(x) and not isinstance(x, Portions) and x.layout == torch.strided
 
 
-@dataclass(frozen=True, slots=True)
-class Traits:
-    """What the engine asks at every operation, found once."""
-
-    draws: bool
-    """Whether it draws random numbers."""
-    is_view: bool
-    mutable: bool
-    writes_first: bool
-    """In-place forms write into their first argument; a few operations only note something in another one."""
-    carries_nothing: bool
-    makes_memory: bool
-    composite: bool
-    """Whether PyTorch takes it apart before a run sees it."""
-    outs: tuple[str, ...]
-    """The arguments that ``out=`` becomes."""
-
-
-_TRAITS: dict[int, Traits] = {}
-"""By the identity of an operation, which lives as long as the process; its own hash is computed in Python."""
-
-
-def _learn(func: OpOverload) -> Traits:
-    schema = func._schema
-    first = schema.arguments[0].alias_info if schema.arguments else None
-    is_view = any(r.alias_info is not None for r in schema.returns) and not schema.is_mutable
-    found = Traits(
-        draws=torch.Tag.nondeterministic_seeded in func.tags,
-        is_view=is_view,
-        mutable=schema.is_mutable,
-        writes_first=first is not None and first.is_write,
-        carries_nothing=func.overloadpacket in FACTORIES or carries_nothing(func),
-        makes_memory=not is_view and not schema.is_mutable,
-        composite=torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), "CompositeImplicitAutograd"),
-        outs=tuple(argument.name for argument in schema.arguments if argument.is_out),
-    )
-    _TRAITS[id(func)] = found
-    return found
-
-
-def _is_view(func: OpOverload) -> bool:
-    return (_TRAITS.get(id(func)) or _learn(func)).is_view
-
-
-@functools.cache
-def _functional(func: OpOverload) -> OpOverload | None:
-    """The out-of-place form of an in-place operation: ``aten.relu_.default`` → ``aten.relu.default``."""
-    namespace, name = func._schema.name.split("::")
-    packet = getattr(getattr(torch.ops, namespace), name.removesuffix("_"), None) if name.endswith("_") else None
-    if packet is None:
-        return None
-    return _overload(packet, _signature(func), func._overloadname)
-
-
-def _signature(func: OpOverload) -> list[tuple[str, str]]:
-    """Names and types: ``pow_.Scalar`` takes a tensor and a number, ``pow.Scalar`` a number and a tensor."""
-    return [(argument.name, str(argument.real_type)) for argument in func._schema.arguments if not argument.is_out]
-
-
-def _overload(packet: Any, arguments: list[tuple[str, str]], preferred: str) -> OpOverload | None:
-    """The overload of an operation that takes these arguments and no ``out``."""
-    overloads = [getattr(packet, overload) for overload in packet.overloads()]
-    fitting = [o for o in overloads if _signature(o) == arguments and not any(a.is_out for a in o._schema.arguments)]
-    return next((o for o in fitting if o._overloadname == preferred), fitting[0] if fitting else None)
-
-
 def _name(op: Any) -> str:
     """An operation as `@rule` takes it; of a Python function or a module type where it is found."""
     if isinstance(op, OpOverload):
@@ -456,50 +387,3 @@ def _name(op: Any) -> str:
 def _shapes(args: Any, kwargs: Any) -> str:
     tensors = (x for x in leaves((args, kwargs)) if isinstance(x, Tensor))
     return ", ".join(str(list(x.shape)) for x in tensors)
-
-
-@contextmanager
-def random_state_kept() -> Iterator[None]:
-    """Put the random state back if something drew from it."""
-    states = [(torch.get_rng_state, torch.set_rng_state)]
-    if torch.cuda.is_initialized():
-        states.append((torch.cuda.get_rng_state, torch.cuda.set_rng_state))
-    before = [get() for get, _ in states]
-    try:
-        yield
-    finally:
-        for (get, put), state in zip(states, before, strict=True):
-            if not torch.equal(get(), state):
-                put(state)
-
-
-class _FusedKernels:
-    """Switches PyTorch's fused kernels off while at least one run is on, in whatever thread."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._users = 0
-        self._before = (True, True)
-
-    @contextmanager
-    def off(self) -> Iterator[None]:
-        with self._lock:
-            if not self._users:
-                self._before = (torch.backends.mha.get_fastpath_enabled(), torch._C._get_mkldnn_enabled())
-                _set_fused(False, False)
-            self._users += 1
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._users -= 1
-                if not self._users:
-                    _set_fused(*self._before)
-
-
-def _set_fused(attention: bool, onednn: bool) -> None:
-    torch.backends.mha.set_fastpath_enabled(attention)
-    torch._C._set_mkldnn_enabled(onednn)
-
-
-_FUSED_KERNELS = _FusedKernels()

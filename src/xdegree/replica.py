@@ -14,9 +14,10 @@ from torch import Tensor, nn
 from torch.utils._pytree import tree_iter
 from torch_geometric.nn.models.rev_gnn import InvertibleModule
 
-from .engine import Run, random_state_kept
+from .engine import Run
 from .inputs import ModelCall
 from .portions import carries
+from .process_state import random_state_kept
 from .registry import module_rule
 
 Watch = Callable[[str, Any], None]
