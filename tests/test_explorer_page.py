@@ -24,6 +24,9 @@ from xdegree.models import GCN
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, BrowserContext, Page
 
+pytestmark = pytest.mark.flaky(reruns=2, only_rerun=["TimeoutError", "never came true"])
+"""A browser on a busy machine may miss a key or a click; what is wrong is wrong three times."""
+
 ATOMS = ("C", "O", "H", "N")
 NITRO, ACID = "c1ccccc1[N+](=O)[O-]", "CC(=O)O"
 SCRIPT = "<img src=x onerror=alert(1)>"
