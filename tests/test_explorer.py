@@ -22,8 +22,9 @@ from xdegree.cli.loading import UsageError
 from xdegree.datasets import molecule_of
 from xdegree.explorer import drawing, examples, make_app, panels, parse, picture
 from xdegree.explorer.answers import Answers, agreement, probabilities
-from xdegree.explorer.callbacks import Desk, picture_of
 from xdegree.explorer.catalogue import Catalogue
+from xdegree.explorer.desk import Desk
+from xdegree.explorer.downloads import picture_of
 from xdegree.explorer.own import own_example
 from xdegree.explorer.parse import Reference
 from xdegree.explorer.problem import MAX_NODES, MAX_UPLOAD, Problem

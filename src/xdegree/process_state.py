@@ -52,14 +52,16 @@ class _FusedKernels:
     @contextmanager
     def as_before(self) -> Iterator[None]:
         """As the user has them, for an operation whose last bits depend on it; not while other runs need them off."""
-        alone = self._users == 1
-        if alone:
-            _set_fused(*self._before)
-        try:
+        with self._lock:  # whoever starts a run now waits for the end of the operation
+            alone = self._users == 1
+            if alone:
+                _set_fused(*self._before)
+                try:
+                    yield
+                finally:
+                    _set_fused(False, False)
+        if not alone:
             yield
-        finally:
-            if alone and self._users:
-                _set_fused(False, False)
 
 
 def _set_fused(attention: bool, onednn: bool) -> None:

@@ -11,6 +11,7 @@ from werkzeug.serving import BaseWSGIServer, make_server
 from . import callbacks, page
 from .answers import PATIENCE, Answers
 from .catalogue import Catalogue
+from .desk import Desk
 from .problem import MAX_UPLOAD, Problem
 from .subject import Example
 
@@ -46,7 +47,7 @@ def make_app(examples: Sequence[Example], *, hosts: Sequence[str] = LOCAL, patie
     app.server.config["MAX_CONTENT_LENGTH"] = 4 * MAX_UPLOAD
     app.server.after_request(_guard)
     app.layout = page.layout(examples)
-    callbacks.register(app, callbacks.Desk(Catalogue(examples), Answers(patience)))
+    callbacks.register(app, Desk(Catalogue(examples), Answers(patience)))
     return app
 
 

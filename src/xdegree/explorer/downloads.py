@@ -1,0 +1,169 @@
+"""What a reader takes along: the numbers, a report, a picture."""
+
+import base64
+import json
+import tempfile
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dash import Dash, Input, Output, State, ctx, no_update
+
+from ..canvas import Canvas
+from ..reports import report
+from ..tree import Group
+from . import drawing, panels, parse
+from .answers import IN_UNITS, probabilities
+from .desk import Desk, level
+from .problem import Problem
+from .subject import Subject
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from .picture import Caption
+
+
+def downloading(app: Dash, desk: Desk) -> None:
+    """The buttons that give a file."""
+
+    @app.callback(
+        Output("download", "data"),
+        Output("download-said", "children"),
+        Input("get-report", "n_clicks"),
+        Input("get-png", "n_clicks"),
+        Input("get-json", "n_clicks"),
+        State("ref", "data"),
+        State("target", "value"),
+        State("group-a", "value"),
+        State("group-b", "value"),
+        State("view", "value"),
+        State("level", "value"),
+        State("first-method", "value"),
+        State("second-method", "value"),
+        running=[(Output("busy", "hidden"), False, True)],
+        prevent_initial_call=True,
+    )
+    def download(
+        _r: Any, _p: Any, _j: Any, ref: Any, target: Any, a: Any, b: Any, view: Any, at: Any, *methods: Any
+    ) -> Any:
+        try:
+            subject, canvas = desk.drawn(ref)
+            chosen = desk.target(subject, target)
+            if ctx.triggered_id == "get-json":
+                return _file("xdegree.json", _numbers(desk, subject, chosen, a, b)), ""
+            if ctx.triggered_id == "get-png":
+                shown = str(view), level(at), tuple(map(str, methods))
+                return _file("xdegree.png", _png(picture_of(desk, subject, canvas, chosen, a, b, *shown))), ""
+            return _file("xdegree.html", _report_of(desk, subject, canvas, chosen, a, b)), ""
+        except Problem as problem:
+            return no_update, str(problem)
+        except ModuleNotFoundError as error:  # only a picture needs more than the page itself
+            return no_update, f'A picture needs {error.name}: pip install "xdegree[plot]"'
+
+
+def _file(name: str, content: str | bytes) -> dict[str, object]:
+    """A file as `dcc.Download` takes it."""
+    if isinstance(content, str):
+        return {"filename": name, "content": content, "type": None, "base64": False}
+    return {"filename": name, "content": base64.b64encode(content).decode(), "type": "image/png", "base64": True}
+
+
+def picture_of(
+    desk: Desk,
+    subject: Subject,
+    canvas: Canvas,
+    target: int,
+    a: Any,
+    b: Any,
+    view: str,
+    at: int,
+    methods: tuple[str, ...],
+) -> "Figure":
+    """What the page shows, as a picture with its question and its legend."""
+    from . import picture
+
+    unit = drawing.caption(subject, target)
+    if view == "growth":
+        tree = desk.answers.grown(subject, target).tree
+        place = min(at, len(tree.levels) - 1)
+        most = drawing.growth_most(tree)
+        title = f"level {place + 1} of {len(tree.levels)}"
+        shown = [picture.Panel(title, f"{unit}, of each group", level=tree.levels[place], most=most)]
+    elif view == "compare":
+        found = [(method, desk.answers.scores(subject, method, target)) for method in methods]
+        shown = [
+            picture.Panel(method, unit if method in IN_UNITS else "in its own unit", scores.tolist())
+            for method, scores in found
+        ]
+    else:
+        shown = [picture.Panel("", unit, desk.answers.scores(subject, "DEGREE", target).tolist())]
+    return picture.figure(canvas, shown, _caption(desk, subject, canvas, target, a, b), subject.index)
+
+
+def _png(made: "Figure") -> bytes:
+    from .picture import png
+
+    return png(made)
+
+
+def _caption(desk: Desk, subject: Subject, canvas: Canvas, target: int, a: Any, b: Any) -> "Caption":
+    from .picture import Caption
+
+    able = set(subject.nodes)
+    groups = parse.nodes(a, able), parse.nodes(b, able)
+    said = []
+    if any(groups):
+        answer = desk.answers.groups(subject, *groups)
+        names = {node: drawing.name_of(canvas, node) for node in subject.nodes}
+        for name, nodes, row in zip("AB", groups, (answer.a, answer.b), strict=True):
+            if nodes:
+                said.append(f"{name}  {panels.number(row[target])}  {panels.members(frozenset(nodes), names)}")
+        if all(groups):
+            together, met = panels.number(answer.together[target]), panels.number(answer.interaction[target])
+            said.append(f"A and B together {together}, of which their interaction {met}")
+    if len(subject.classes) == 1:
+        return Caption(subject.title, f"output {panels.number(float(subject.one.prediction[0]))}", groups, tuple(said))
+    shares, predicted = probabilities(subject), subject.one.target
+    assert shares is not None
+    question = f"Why “{subject.classes[target]}”? Predicted with {shares[target]:.1%}"
+    if target != predicted:
+        question += f", after “{subject.classes[predicted]}” with {shares[predicted]:.1%}"
+    return Caption(question, subject.title, groups, tuple(said))
+
+
+def _numbers(desk: Desk, subject: Subject, target: int, a: Any, b: Any) -> str:
+    """The explanation as `Explanation.save` writes it, and what was asked of groups beside it."""
+    able = set(subject.nodes)
+    first, second = parse.nodes(a, able), parse.nodes(b, able)
+    with tempfile.TemporaryDirectory() as folder:
+        path = desk.answers.explanation(subject, target).save(Path(folder) / "explanation.json")
+        content = json.loads(path.read_text())
+    content["title"], content["classes"] = subject.title, list(subject.classes)
+    if first or second:
+        content["groups"] = {"A": first, "B": second, **asdict(desk.answers.groups(subject, first, second))}
+    return json.dumps(content, indent=1)
+
+
+def _report_of(desk: Desk, subject: Subject, canvas: Canvas, target: int, a: Any, b: Any) -> str:
+    """The report with the agglomeration, and the groups that were asked about."""
+    able = set(subject.nodes)
+    first, second = parse.nodes(a, able), parse.nodes(b, able)
+    listed = []
+    if first or second:
+        answer = desk.answers.groups(subject, first, second)
+        asked = ((first, answer.a), (second, answer.b), ({*first, *second}, answer.together))
+        listed = [Group(frozenset(nodes), row[target]) for nodes, row in asked if nodes]
+    grown = desk.answers.grown(subject, target)
+    settings: dict[str, object] = {"prediction": subject.title, "data and model": subject.example.note}
+    if not grown.complete:
+        settings["agglomeration"] = f"stopped after {desk.answers.patience:g} s"
+    return report(
+        desk.answers.explanation(subject, target),
+        grown.tree,
+        on=canvas,
+        groups=dict.fromkeys(listed),
+        classes=subject.classes,
+        index=subject.index,
+        settings=settings,
+    ).html
