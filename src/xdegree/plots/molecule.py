@@ -122,4 +122,4 @@ def _patch(element: ElementTree.Element, height: float) -> Patch | None:
         pairs = list(zip(values[::2], values[1::2], strict=True)) or [(0.0, height)]
         vertices += [(x, height - y) for x, y in pairs]
         codes += map(int, _CODES[letter])
-    return PathPatch(Path(vertices, codes))
+    return PathPatch(Path(vertices, codes), snap=False)  # a letter that snaps to pixels may lose a stroke
