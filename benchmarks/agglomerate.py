@@ -22,13 +22,13 @@ from torch_geometric.data import Data
 from torch_geometric.loader import DataLoader
 
 import xdegree
-from xdegree.adjacency import Bits
-from xdegree.agglomerate import Growth, grown_tree
-from xdegree.contextual import Scorer
 from xdegree.experiments.molecules import molecules
-from xdegree.inputs import model_call
+from xdegree.model_call.call import model_call
 from xdegree.models import GAT, GCN
-from xdegree.tree import ExplanationTree
+from xdegree.results.tree import ExplanationTree
+from xdegree.subgraphs.adjacency import Bits
+from xdegree.subgraphs.agglomerate import Growth, grown_tree
+from xdegree.subgraphs.contextual import Scorer
 
 SEED = 0
 SIZES = (10, 20, 30, 40, 60, 80)

@@ -56,7 +56,7 @@ PUBLIC = [
 
 
 def _public_names() -> dict[str, str]:
-    """Where a name is defined, and as what it is documented: ``xdegree.options.Options`` as ``xdegree.Options``."""
+    """Where a name is defined, and how it is documented: ``xdegree.engine.options.Options`` is ``xdegree.Options``."""
     found: dict[str, str] = {}
     for module_name in PUBLIC:
         module = import_module(module_name)

@@ -11,8 +11,8 @@ from typing import Any
 import torch
 from pages import write_page
 
-import xdegree.engine  # noqa: F401  (registers all rules)
-from xdegree.registry import CARRY_NOTHING, FACTORIES, RULES
+import xdegree.rules  # noqa: F401  (registers them)
+from xdegree.engine.registry import CARRY_NOTHING, FACTORIES, RULES
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "rules.md"

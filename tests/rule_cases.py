@@ -16,7 +16,7 @@ import torch_geometric.utils
 from torch import Tensor
 from torch_geometric.nn.conv.gcn_conv import gcn_norm
 
-from xdegree.options import Options
+from xdegree.engine.options import Options
 
 aten = torch.ops.aten
 Twin = Callable[[Tensor, Tensor, Options], Tensor]

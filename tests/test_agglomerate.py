@@ -14,12 +14,12 @@ from torch import nn
 from torch_geometric.nn import GCNConv
 
 from xdegree import Contexts, Options, agglomerate, agglomerate_levels, contextual_scores, decompose, pick_subgraph
-from xdegree.agglomerate import Growth
-from xdegree.contextual import Scorer
 from xdegree.experiments.forward import learnt, search
 from xdegree.experiments.molecules import generated, molecules, plant
-from xdegree.inputs import model_call
-from xdegree.masking import Masking
+from xdegree.model_call.call import model_call
+from xdegree.subgraphs.agglomerate import Growth
+from xdegree.subgraphs.contextual import Scorer
+from xdegree.subgraphs.masking import Masking
 
 X = features()
 SELECTIONS = ("threshold", "queue", "percentile", "percentile-signed")

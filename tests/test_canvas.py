@@ -30,7 +30,7 @@ from xdegree.canvas import (
     unit_of,
 )
 from xdegree.canvas.sentence import GAP, TALL
-from xdegree.tree import Group
+from xdegree.results.tree import Group
 
 SVG = "{http://www.w3.org/2000/svg}"
 

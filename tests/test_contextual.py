@@ -10,9 +10,9 @@ from torch_geometric.data import Data
 from torch_geometric.nn import GCNConv
 
 from xdegree import Contexts, Options, contextual_scores, decompose, interaction
-from xdegree.adjacency import Adjacency, mask, members, union
-from xdegree.contextual import Scorer
-from xdegree.inputs import model_call
+from xdegree.model_call.call import model_call
+from xdegree.subgraphs.adjacency import Adjacency, mask, members, union
+from xdegree.subgraphs.contextual import Scorer
 
 X = features()
 EXACT, DRAWN = Contexts(exact=10**6), Contexts(exact=0, walks=6)

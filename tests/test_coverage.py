@@ -20,7 +20,7 @@ from torch_cases import REFUSED, Refused
 from torch_geometric.nn import EquilibriumAggregation, WLConv
 
 from xdegree import MissingRuleError, check, decompose
-from xdegree.engine import LostPortionsError
+from xdegree.engine.run import LostPortionsError
 from xdegree.testing import BrokenLaw, check_laws
 
 CASES = [*PYG_CASES, *TORCH_CASES]

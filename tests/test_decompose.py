@@ -13,7 +13,7 @@ from torch_geometric.nn import BatchNorm, GATConv, GATv2Conv, GCNConv, Transform
 from torch_geometric.utils import scatter
 
 from xdegree import Options, decompose
-from xdegree.portions import LostPortionsError, carries
+from xdegree.engine.portions import LostPortionsError, carries
 
 X = features()
 GROUPS = [[0], [4, 7], [], list(range(12)), [11, 2, 5]]
@@ -662,7 +662,7 @@ def test_a_softmax_as_output_cannot_be_taken_as_given() -> None:
 def test_work_in_blocks_changes_nothing(conv: str, block: int, monkeypatch: pytest.MonkeyPatch) -> None:
     model, halves = net(conv), torch.rand(9, 12, generator=torch.Generator().manual_seed(0)) < 0.5
     expected = decompose(model, X, EDGES, groups=halves).target
-    for module in ("portions", "rules.common"):
+    for module in ("engine.portions", "rules.common"):
         monkeypatch.setattr(f"xdegree.{module}.BLOCK", block)
     assert_close(decompose(model, X, EDGES, groups=halves).target, expected)
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 from helpers import CONVS, EDGES, PAIR_BATCH, PAIR_EDGES, features, net
 
-import xdegree.nearby
+import xdegree.attribution.nearby
 from xdegree import agglomerate, check, decompose, explain
 
 DEVICES = [
@@ -36,7 +36,7 @@ def test_decompose(kind, device):
 @pytest.mark.parametrize("large", [False, True])
 def test_explain(kind, device, large, monkeypatch):
     if large:
-        monkeypatch.setattr(xdegree.nearby, "LARGE", 0)
+        monkeypatch.setattr(xdegree.attribution.nearby, "LARGE", 0)
     there, x, edge_index = net(kind).to(device), X.to(device), EDGES.to(device)
     for _ in range(2):  # the second time by what is known from the first
         e = explain(there, x, edge_index, index=5)

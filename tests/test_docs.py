@@ -9,7 +9,7 @@ import torch
 import torch_geometric
 
 import xdegree.rules  # noqa: F401  (registers them all)
-from xdegree.registry import RULES
+from xdegree.engine.registry import RULES
 
 DOCS = Path(__file__).parent.parent / "docs"
 

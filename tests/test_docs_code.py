@@ -13,7 +13,7 @@ import torch
 
 import xdegree
 from xdegree import cli, decompose
-from xdegree.registry import RULES, unregister
+from xdegree.engine.registry import RULES, unregister
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"

@@ -11,6 +11,7 @@ from torch_geometric.nn import GCNConv
 
 from xdegree import Options, decompose, explain
 from xdegree.baselines import Scores
+from xdegree.baselines.instance import instance
 from xdegree.cli import main
 from xdegree.datasets import node_dataset
 from xdegree.experiments import (
@@ -36,10 +37,9 @@ from xdegree.experiments.protocol import (
 )
 from xdegree.experiments.readings import of_messages, of_nodes, of_pairs
 from xdegree.experiments.store import timed
-from xdegree.instance import instance
 from xdegree.models import GAT, GCN
 from xdegree.recipes import recipe
-from xdegree.tables import Table, aligned, spread
+from xdegree.results.tables import Table, aligned, spread
 
 
 def small(name="tree_cycles"):

@@ -12,6 +12,7 @@ from torch_geometric.data import Data
 
 from xdegree import agglomerate, decompose, explain
 from xdegree.baselines import Scores
+from xdegree.baselines.instance import instance
 from xdegree.canvas import molecule_canvas
 from xdegree.datasets.dataset import graph_dataset, node_dataset
 from xdegree.datasets.mutagenicity import ATOMS, nitro_and_amino
@@ -21,7 +22,6 @@ from xdegree.experiments.auc import Task
 from xdegree.experiments.molecules import generated, plant
 from xdegree.experiments.mutagens import formula, marked_atoms, other_hydrogens, predictions, ring_carbons, ring_edges
 from xdegree.experiments.panels import Row, plot_rows, telling
-from xdegree.instance import instance
 from xdegree.models import GAT, GCN
 from xdegree.training import TrainingResult
 

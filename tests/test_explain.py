@@ -14,7 +14,7 @@ from torch import nn
 from torch_geometric.data import Batch, Data
 from torch_geometric.nn import GATConv, GCNConv, GraphNorm, PairNorm, SAGEConv, global_max_pool, global_mean_pool
 
-import xdegree.nearby
+import xdegree.attribution.nearby
 from xdegree import Explanation, Options, decompose, explain
 
 X = features()
@@ -65,8 +65,8 @@ def test_a_chosen_class(target):
 @pytest.mark.parametrize("kind", ["gcn", "mean pool"])
 @pytest.mark.parametrize("classes", [[2, 0, 1], torch.tensor([2, 0, 1]), np.array([2, 0, 1])])
 def test_a_class_for_each_row(large, kind, classes, monkeypatch):
-    monkeypatch.setattr(xdegree.nearby, "LARGE", 0 if large else 2**16)
-    monkeypatch.setattr(xdegree.nearby, "AT_ONCE", 2)
+    monkeypatch.setattr(xdegree.attribution.nearby, "LARGE", 0 if large else 2**16)
+    monkeypatch.setattr(xdegree.attribution.nearby, "AT_ONCE", 2)
     model = net() if kind == "gcn" else ready(Mixing("mean"))
     rows = [5, 8, 5]  # the same node may be asked about twice
     found = explain(model, X, EDGES, index=rows, target=classes)
@@ -82,7 +82,7 @@ def test_a_class_for_each_row(large, kind, classes, monkeypatch):
 @pytest.mark.parametrize("large", [False, True])
 @pytest.mark.parametrize(("index", "many"), [([3, 4, 5], 3), ("all", 12), (3, 1)])
 def test_as_many_classes_as_rows(large, index, many, monkeypatch):
-    monkeypatch.setattr(xdegree.nearby, "LARGE", 0 if large else 2**16)
+    monkeypatch.setattr(xdegree.attribution.nearby, "LARGE", 0 if large else 2**16)
     with pytest.raises(ValueError, match=f"target names 2 classes, but {many} predictions are explained"):
         explain(net(), X, EDGES, index=index, target=[0, 1])
     with pytest.raises(ValueError, match="target 7 is out of range"):
@@ -219,7 +219,7 @@ def test_as_many_edges_as_nodes():
 
 def test_of_a_large_graph_only_the_computation_graph_is_worked_on(monkeypatch):
     sizes = []
-    monkeypatch.setattr(xdegree.nearby, "LARGE", 100)
+    monkeypatch.setattr(xdegree.attribution.nearby, "LARGE", 100)
 
     class Watched(nn.Module):
         def __init__(self):

@@ -18,17 +18,17 @@ pytest.importorskip("dash", reason='no Dash: pip install "xdegree[explorer]"')
 pytest.importorskip("rdkit", reason='no RDKit: pip install "xdegree[chem]"')
 
 from xdegree.cli import main
-from xdegree.cli.loading import UsageError
 from xdegree.datasets import molecule_of
-from xdegree.explorer import drawing, examples, make_app, panels, parse, picture
+from xdegree.explorer import cytoscape, examples, make_app, panels, parse, picture
 from xdegree.explorer.answers import Answers, agreement, probabilities
 from xdegree.explorer.catalogue import Catalogue
-from xdegree.explorer.desk import Desk
 from xdegree.explorer.downloads import picture_of
-from xdegree.explorer.own import own_example
 from xdegree.explorer.parse import Reference
 from xdegree.explorer.problem import MAX_NODES, MAX_UPLOAD, Problem
+from xdegree.explorer.server_state import Desk
 from xdegree.explorer.subject import Example, Item
+from xdegree.explorer.user_model import own_example
+from xdegree.factories import UsageError
 from xdegree.models import GCN
 
 ATOMS = ("C", "O", "H", "N")
@@ -151,11 +151,11 @@ def test_probabilities_are_for_classes_only(catalogue: Catalogue) -> None:
 def test_drawings_are_plain_and_colours_follow_signs(catalogue: Catalogue) -> None:
     subject = catalogue.subject(Reference("molecules", item=0))
     scores = Answers().explanation(subject, 0).class_scores
-    made = drawing.drawing(subject, subject.canvas(scores[:, 0].abs()), scores)
+    made = cytoscape.drawing(subject, subject.canvas(scores[:, 0].abs()), scores)
     assert json.loads(json.dumps(made)) == made
     assert len(made["nodes"]) == 14
     assert sorted(edge["order"] for edge in made["edges"]) == [1] * 10 + [2] * 4
-    layer = drawing.layer([0, 1, 2], [2.0, -2.0, 0.0])
+    layer = cytoscape.layer([0, 1, 2], [2.0, -2.0, 0.0])
     red, blue, white = layer["colours"]
     assert int(red[1:3], 16) > int(red[5:7], 16)
     assert int(blue[1:3], 16) < int(blue[5:7], 16)
@@ -166,7 +166,7 @@ def test_drawings_are_plain_and_colours_follow_signs(catalogue: Catalogue) -> No
 def test_growth_layers_mark_what_is_in_no_group(catalogue: Catalogue) -> None:
     subject = catalogue.subject(Reference("nodes", item=0))
     tree = Answers().grown(subject, 0).tree
-    found = drawing.growth_layers(tree, subject.nodes)
+    found = cytoscape.growth_layers(tree, subject.nodes)
     assert len(found["levels"]) == len(tree.levels)
     for level, groups in zip(found["levels"], tree.levels, strict=True):
         for node, number in zip(subject.nodes, level["groups"], strict=True):

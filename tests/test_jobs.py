@@ -20,9 +20,9 @@ from job_crew import MODELS, Inline, Place
 import xdegree.jobs.start
 from xdegree import Options, explain, jobs
 from xdegree.cli import main
-from xdegree.cli.loading import made
+from xdegree.factories import made
 from xdegree.jobs import JobError
-from xdegree.jobs.folder import locked
+from xdegree.jobs.storage import locked
 from xdegree.jobs.worker import At, Done, Ready
 
 pytest.importorskip("pyarrow", reason="jobs write Parquet files: pip install 'xdegree[jobs]'")
@@ -300,7 +300,7 @@ def test_a_part_that_workers_die_of_again_and_again(place, inline, monkeypatch):
         return "killed" if isinstance(event, At) and event.place == 0 and inline[-1].tasks[-1].part == 1 else None
 
     inline.fate = fate
-    monkeypatch.setattr("xdegree.jobs.foreman.DEATHS_OF_A_PART", 2)
+    monkeypatch.setattr("xdegree.jobs.scheduler.DEATHS_OF_A_PART", 2)
     status = jobs.run(place("of_graphs"), out="out", workers=1, **SMALL)
     assert (status.state, status.failed) == ("unfinished", {1: "workers died of it 2 times (killed)"})
     assert status.finished == 20
@@ -367,7 +367,7 @@ def test_a_disk_that_stays_full_stops_the_job(place, inline):
 
 
 def test_a_manifest_that_cannot_be_written(place, inline, monkeypatch):
-    from xdegree.jobs import folder
+    from xdegree.jobs import storage as folder
 
     write = folder._write_aside
 

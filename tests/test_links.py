@@ -14,7 +14,7 @@ from torch_geometric.explain import Explainer
 from torch_geometric.nn import GAE, GCNConv, SAGEConv
 
 from xdegree import DegreeExplainer, Options, decompose, explain
-from xdegree.portions import LostPortionsError
+from xdegree.engine.portions import LostPortionsError
 
 # Dot products by the paper's rule are tested here on purpose.
 pytestmark = pytest.mark.filterwarnings("ignore:most nodes that can contribute to this link:UserWarning")

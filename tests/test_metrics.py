@@ -8,7 +8,7 @@ from torch_geometric.explain import Explainer, Explanation
 from torch_geometric.explain import metric as pyg
 from torch_geometric.explain.algorithm import DummyExplainer
 
-from xdegree.instance import instance
+from xdegree.baselines.instance import instance
 from xdegree.metrics import (
     Fidelity,
     acc_against_sparsity,

@@ -8,10 +8,10 @@ from helpers import CONVS, assert_close, both_ways, features, net, ready
 from torch import Tensor, nn
 from torch_geometric.nn import GCNConv, GraphNorm, SAGEConv
 
-import xdegree.nearby
+import xdegree.attribution.nearby
 from xdegree import Explanations, decompose, explain
-from xdegree.focus import Focus, NeedsWhole, TooMuch
-from xdegree.neighbours import Incoming, Sampling, incoming
+from xdegree.engine.sparse_rows import ActiveRows, NeedsWhole, TooMuch
+from xdegree.locality.neighbours import Incoming, Sampling, incoming
 
 # A ladder of forty rungs with a hub that hears of a third of it.
 RUNGS = [(2 * i, 2 * i + 1) for i in range(40)]
@@ -30,7 +30,7 @@ def directly(model: nn.Module, index: int, x: Tensor = X, edge_index: Tensor = E
 def way(request, monkeypatch) -> str:
     """Both ways to explain a few nodes: on the user's graph, and on what is cut out of it."""
     if request.param == "cut":
-        monkeypatch.setattr(xdegree.nearby, "LARGE", 0)
+        monkeypatch.setattr(xdegree.attribution.nearby, "LARGE", 0)
     return request.param
 
 
@@ -82,8 +82,8 @@ def test_the_sparse_matrix(way):
 
 
 def test_all_nodes_in_parts(monkeypatch):
-    monkeypatch.setattr(xdegree.nearby, "LARGE", 0)
-    monkeypatch.setattr(xdegree.nearby, "AT_ONCE", 7)
+    monkeypatch.setattr(xdegree.attribution.nearby, "LARGE", 0)
+    monkeypatch.setattr(xdegree.attribution.nearby, "AT_ONCE", 7)
     model = net("sage")
     found = explain(model, X, EDGES, index="all")
     d = decompose(model, X, EDGES, groups=[[node] for node in range(81)])
@@ -93,22 +93,22 @@ def test_all_nodes_in_parts(monkeypatch):
 @pytest.mark.parametrize("kind", ["gcn", "gat"])
 def test_a_tight_budget_takes_more_passes(kind, monkeypatch):
     passes = []
-    begin = Focus.attach
-    monkeypatch.setattr(Focus, "attach", lambda self, replica: (passes.append(1), begin(self, replica)))
+    begin = ActiveRows.attach
+    monkeypatch.setattr(ActiveRows, "attach", lambda self, replica: (passes.append(1), begin(self, replica)))
     model = net(kind)
     explain(model, X, EDGES, index=80)
     wide, expected = len(passes), explain(model, X, EDGES, index=80)
     passes.clear()
-    monkeypatch.setattr(xdegree.nearby, "LARGE", 0)
+    monkeypatch.setattr(xdegree.attribution.nearby, "LARGE", 0)
     e = explain(model, X, EDGES, index=80, memory="30KB")
     assert len(passes) > wide
     assert_close(e.node_scores, expected.node_scores)
 
 
 def test_more_than_one_node_alone_can_take():
-    focus = Focus(torch.zeros(3), 1, limit=100)
+    active = ActiveRows(torch.zeros(3), 1, limit=100)
     with pytest.raises(TooMuch, match="times the memory budget"):
-        focus.admit(100, 8)
+        active.admit(100, 8)
 
 
 class Edited(nn.Module):
@@ -154,8 +154,8 @@ def test_models_that_look_further_are_run_on_everything(how, way):
 
 
 def test_the_user_writes_into_the_edges(monkeypatch):
-    monkeypatch.setattr(xdegree.nearby, "LARGE", 0)
-    monkeypatch.setattr(xdegree.neighbours, "KEPT_FROM", 0)
+    monkeypatch.setattr(xdegree.attribution.nearby, "LARGE", 0)
+    monkeypatch.setattr(xdegree.locality.neighbours, "KEPT_FROM", 0)
     model, edge_index = net("sage"), EDGES.clone()
     explain(model, X, edge_index, index=7)
     assert incoming(edge_index, 81, "source_to_target") is incoming(edge_index, 81, "source_to_target")

@@ -13,10 +13,10 @@ from matplotlib.patches import Ellipse
 
 from xdegree import agglomerate, explain
 from xdegree.canvas import GREY, SIGNED, graph_canvas, molecule_canvas, sentence_canvas, signed_colour
-from xdegree.options import Options
+from xdegree.engine.options import Options
 from xdegree.plots import plot_agglomeration, plot_curves, plot_dendrogram, plot_graph, plot_molecule, plot_sentence
 from xdegree.plots import plot_surface as surface
-from xdegree.tree import ExplanationTree, Group
+from xdegree.results.tree import ExplanationTree, Group
 
 ETHANOL = torch.tensor([2.0, 0.0, -2.0])
 WORDS = ["a", "gorgeous", "movie", "$ 5 & <b>"]

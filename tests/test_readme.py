@@ -11,7 +11,7 @@ from torch import nn
 from torch_geometric.data import Batch, Data, HeteroData
 
 import xdegree
-from xdegree.registry import RULES, unregister
+from xdegree.engine.registry import RULES, unregister
 
 ROOT = Path(__file__).parent.parent
 

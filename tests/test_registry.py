@@ -6,7 +6,7 @@ from helpers import features, ready
 from torch import nn
 
 from xdegree import Call, check, decompose, rule
-from xdegree.registry import CARRY_NOTHING, FACTORIES, RULES, unregister
+from xdegree.engine.registry import CARRY_NOTHING, FACTORIES, RULES, unregister
 
 X = features()
 aten = torch.ops.aten

@@ -13,7 +13,7 @@ from xdegree import Explanation, HeteroExplanation, agglomerate, explain
 from xdegree.canvas import graph_canvas, molecule_canvas, sentence_canvas, signed_colour
 from xdegree.cli import main
 from xdegree.reports import report
-from xdegree.tree import Group
+from xdegree.results.tree import Group
 
 EVIL = "<img src=x onerror=\"document.title='broken in'\">"
 SMALL = torch.tensor([[0, 1, 1, 2, 2, 3], [1, 0, 2, 1, 3, 2]])

@@ -13,7 +13,7 @@ from torch import Tensor
 from torch._ops import OpOverload, OpOverloadPacket
 
 from xdegree import Options, check, decompose
-from xdegree.registry import RULES
+from xdegree.engine.registry import RULES
 from xdegree.testing import check_laws
 
 OPTIONS = [

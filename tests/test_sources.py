@@ -23,7 +23,7 @@ from torch_geometric.nn import (
 from torch_geometric.utils import to_dense_adj, to_torch_coo_tensor
 
 from xdegree import MissingRuleError, Options, check, decompose, explain
-from xdegree.portions import LostPortionsError
+from xdegree.engine.portions import LostPortionsError
 
 X, E = features(), EDGES.shape[1]
 LOOP = torch.tensor([[4], [4]])

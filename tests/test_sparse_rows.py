@@ -11,12 +11,12 @@ from rule_cases import RULE_CASES
 from torch import Tensor, nn
 from torch_geometric.nn import GCNConv
 
-import xdegree.portions
-import xdegree.sources
+import xdegree.engine.portions
+import xdegree.model_call.split_points
 from xdegree import decompose
-from xdegree.by_pairs import by_pairs
-from xdegree.portions import Portions, leaves
-from xdegree.sparse_rows import SparseRows, coalesced, sparse_share, union
+from xdegree.engine.by_pairs import by_pairs
+from xdegree.engine.portions import Portions, leaves
+from xdegree.engine.sparse_rows import SparseRows, coalesced, sparse_share, union
 
 X = features()
 ALWAYS, NEVER = math.inf, -1.0
@@ -27,8 +27,8 @@ def sparse(monkeypatch: pytest.MonkeyPatch):
     """Says when targets are sparse: always, or never."""
 
     def choose(limit: float) -> None:
-        monkeypatch.setattr(xdegree.sources, "SPARSE_BELOW", limit)
-        monkeypatch.setattr(xdegree.portions, "DENSE_ABOVE", limit)
+        monkeypatch.setattr(xdegree.model_call.split_points, "SPARSE_BELOW", limit)
+        monkeypatch.setattr(xdegree.engine.portions, "DENSE_ABOVE", limit)
 
     return choose
 
@@ -106,7 +106,7 @@ def test_in_place_writes_are_done_again_with_dense_targets(sparse) -> None:
 
 def test_operations_that_mix_rows_are_left_to_the_dense_form() -> None:
     from xdegree import Options
-    from xdegree.registry import Call, aten
+    from xdegree.engine.registry import Call, aten
     from xdegree.rules.shape import reduce_linear
 
     x = Portions(X, sparse_share(X, torch.eye(12, dtype=torch.float64)))

@@ -1,26 +1,41 @@
 """Explain graph neural networks by decomposition: what any group of nodes contributes, for any PyG model."""
 
-import sys
 from importlib import import_module
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .agglomerate import agglomerate, agglomerate_levels
-    from .check import Report, check
-    from .contexts import Contexts
-    from .contextual import contextual_scores, interaction
-    from .decompose import Decomposition, decompose
-    from .explain import explain
-    from .explainer import DegreeExplainer
-    from .explanation import Explanation, Explanations, HeteroExplanation
-    from .options import Options
-    from .pick import Subgraph, pick_subgraph
-    from .portions import LostPortionsError, Portions
-    from .registry import Call, MissingRuleError, rule
-    from .tree import ExplanationTree
+    from .attribution.check import Report, check
+    from .attribution.decompose import Decomposition, decompose
+    from .attribution.explain import explain
+    from .attribution.explainer import DegreeExplainer
+    from .engine.options import Options
+    from .engine.portions import LostPortionsError, Portions
+    from .engine.registry import Call, MissingRuleError, rule
+    from .results import Explanation, Explanations, HeteroExplanation
+    from .results.tree import ExplanationTree
+    from .subgraphs.agglomerate import agglomerate, agglomerate_levels
+    from .subgraphs.contexts import Contexts
+    from .subgraphs.contextual import contextual_scores, interaction
+    from .subgraphs.pick import Subgraph, pick_subgraph
 
 __version__ = "0.1.0"
+
+_HOMES = {
+    "attribution.check": ("Report", "check"),
+    "attribution.decompose": ("Decomposition", "decompose"),
+    "attribution.explain": ("explain",),
+    "attribution.explainer": ("DegreeExplainer",),
+    "engine.options": ("Options",),
+    "engine.portions": ("LostPortionsError", "Portions"),
+    "engine.registry": ("Call", "MissingRuleError", "rule"),
+    "results": ("Explanation", "Explanations", "HeteroExplanation"),
+    "results.tree": ("ExplanationTree",),
+    "subgraphs.agglomerate": ("agglomerate", "agglomerate_levels"),
+    "subgraphs.contexts": ("Contexts",),
+    "subgraphs.contextual": ("contextual_scores", "interaction"),
+    "subgraphs.pick": ("Subgraph", "pick_subgraph"),
+}
+"""The public names by the module that they come from."""
 
 __all__ = [
     "Call",
@@ -48,45 +63,16 @@ __all__ = [
     "rule",
 ]
 
-_HOMES = (
-    "agglomerate",
-    "check",
-    "contexts",
-    "contextual",
-    "decompose",
-    "explain",
-    "explainer",
-    "explanation",
-    "options",
-    "pick",
-    "portions",
-    "registry",
-    "tree",
-)
-"""The modules that the public names come from."""
-
 
 def __getattr__(name: str) -> Any:
-    """Load everything at the first use of a public name: importing PyTorch takes seconds, `xdegree --help` must not."""
-    if name not in __all__:
+    """Import a public name at its first use: importing PyTorch takes seconds, and `xdegree --help` does not need it."""
+    home = next((home for home, names in _HOMES.items() if name in names), None)
+    if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    for home in _HOMES:
-        module = import_module(f".{home}", __name__)
-        globals().update({one: vars(module)[one] for one in __all__ if one in vars(module)})
-    return globals()[name]
+    value = globals()[name] = getattr(import_module(f".{home}", __name__), name)
+    return value
 
 
 def __dir__() -> list[str]:
     """The public names, loaded or not."""
     return sorted({*globals(), *__all__})
-
-
-class _Package(ModuleType):
-    """Where a file and a function in it have the same name, `xdegree.check` is the function, whoever loads the file."""
-
-    def __setattr__(self, name: str, value: object) -> None:
-        if not (name in __all__ and isinstance(value, ModuleType)):  # the import system hangs files into their package
-            super().__setattr__(name, value)
-
-
-sys.modules[__name__].__class__ = _Package

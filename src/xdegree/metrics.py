@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch_geometric.explain.metric import characterization_score
 
-from .instance import Instance
+from .baselines.instance import Instance
 
 
 def auc(scores: Tensor, truth: Tensor) -> float:

@@ -15,13 +15,13 @@ import torch
 from torch import Tensor
 from torch.utils._pytree import tree_flatten, tree_map
 
-from .decompose import decompose
-from .edges import find_edge_index
-from .inputs import ModelCall, model_call
-from .options import Options
-from .outline import trace
-from .outputs import as_table
-from .replica import run_plain
+from .attribution.decompose import decompose
+from .engine.options import Options
+from .locality.message_flow import trace
+from .model_call.call import ModelCall, model_call
+from .model_call.edges import find_edge_index
+from .model_call.outputs import as_table
+from .model_call.shadow_model import run_plain
 
 TOLERANCE = 1e-9
 

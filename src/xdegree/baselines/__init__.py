@@ -13,8 +13,8 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from ..instance import Instance, instance
 from .degree import contextual, degree
+from .instance import Instance, instance
 from .interface import Method, Scores
 from .learned import gnn_explainer, pg_explainer
 from .lrp import gnn_lrp

@@ -5,12 +5,12 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from ..contexts import Contexts
-from ..contextual import contextual_scores
-from ..explain import explain
-from ..instance import Instance
-from ..options import Options
-from ..scores import Edges, Reading
+from ..attribution.explain import explain
+from ..attribution.scores import Edges, Reading
+from ..engine.options import Options
+from ..subgraphs.contexts import Contexts
+from ..subgraphs.contextual import contextual_scores
+from .instance import Instance
 from .interface import Method, Scores, of_nodes
 
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.explain.algorithm.utils import set_masks
 
-from ..instance import Instance
+from .instance import Instance
 
 
 @dataclass(frozen=True)

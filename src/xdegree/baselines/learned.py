@@ -10,7 +10,7 @@ from torch import Tensor
 from torch_geometric.explain import Explainer, GNNExplainer, PGExplainer
 from tqdm import tqdm
 
-from ..instance import Instance
+from .instance import Instance
 from .interface import Method, Scores, of_edges, of_nodes, own_copy, seeded
 
 

@@ -15,8 +15,8 @@ from torch import Tensor, nn
 from torch_geometric.nn import GATConv, GCNConv
 from torch_geometric.nn.conv.gcn_conv import gcn_norm
 
-from ..instance import Instance
 from ..models import GAT, GCN
+from .instance import Instance
 from .interface import Method, Scores, of_edges, of_nodes
 
 AT_ONCE = 2**24

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 from torch_geometric.nn import MessagePassing
 
-from ..instance import Instance
+from .instance import Instance
 from .interface import Method, Scores, of_edges, of_nodes, own_copy, with_edge_weights
 
 

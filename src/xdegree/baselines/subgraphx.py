@@ -18,8 +18,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..adjacency import Adjacency, Bits, members, union
-from ..instance import Instance
+from ..subgraphs.adjacency import Adjacency, Bits, members, union
+from .instance import Instance
 from .interface import Method, Scores, of_nodes
 
 

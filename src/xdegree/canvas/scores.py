@@ -7,8 +7,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..explanation import Explanation, Explanations, HeteroExplanation
-from ..tree import Level
+from ..results import Explanation, Explanations, HeteroExplanation
+from ..results.tree import Level
 from .base import Canvas, Edge, edge_of
 from .colours import signed_colour
 

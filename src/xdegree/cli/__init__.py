@@ -7,9 +7,9 @@ import traceback
 from collections.abc import Sequence
 from typing import Any
 
+from ..factories import WRITTEN_FOR_USERS, UsageError
 from . import check, completion, explain, explorer, job, report, reproduce
 from .arguments import CODES, FAILED, INCOMPLETE, INTERRUPTED, Formatter, Parser, helps
-from .loading import WRITTEN_FOR_USERS, UsageError
 
 COMMANDS = (check, explain, report, explorer, job, reproduce, completion)
 EPILOG = """\

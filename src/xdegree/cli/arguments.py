@@ -11,8 +11,8 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, NoReturn
 
-from ..options import Options
-from .loading import UsageError, close
+from ..engine.options import Options
+from ..factories import UsageError, close
 
 DONE, INCOMPLETE, FAILED, INTERRUPTED = 0, 1, 2, 130
 CODES = {

@@ -4,6 +4,7 @@ import argparse
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from ..factories import UsageError, listed_graphs, ready, said
 from .arguments import (
     DONE,
     FACTORY,
@@ -15,10 +16,9 @@ from .arguments import (
     command,
     print_json,
 )
-from .loading import UsageError, listed_graphs, ready, said
 
 if TYPE_CHECKING:
-    from ..check import Report
+    from ..attribution.check import Report
 
 ABOUT = f"""\
 Say which operations of a model have a rule and which lack one, before any work.
@@ -45,7 +45,7 @@ def add_to(commands: Any) -> None:
 
 def run(given: argparse.Namespace) -> int:
     """Survey the model and print the report."""
-    from ..check import check
+    from ..attribution.check import check
 
     model, args, kwargs = ready(given.factory, given.weights)
     if graphs := listed_graphs(args):

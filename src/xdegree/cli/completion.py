@@ -4,8 +4,8 @@ import argparse
 from collections.abc import Iterator
 from typing import Any
 
+from ..factories import UsageError
 from .arguments import DONE, INCOMPLETE, command
-from .loading import UsageError
 
 SHELLS = ("bash", "zsh", "tcsh")
 ABOUT = """\

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from ..factories import UsageError, listed_graphs, ready, said
 from .arguments import (
     DONE,
     FACTORY,
@@ -23,7 +24,6 @@ from .arguments import (
     options_of,
     positive,
 )
-from .loading import UsageError, listed_graphs, ready, said
 
 ABOUT = f"""\
 Say what each node, edge or feature contributes to one prediction.
@@ -124,8 +124,8 @@ def question(given: argparse.Namespace, index: int | None, kwargs: Mapping[str, 
 
 def explained(model: Any, args: tuple[Any, ...], **asked: Any) -> Any:
     """One explanation, or an error in words."""
-    from ..explain import explain
-    from ..explanation import Explanation, HeteroExplanation
+    from ..attribution.explain import explain
+    from ..results import Explanation, HeteroExplanation
 
     try:
         e = explain(model, *args, **asked)
@@ -146,7 +146,7 @@ def unexplained(error: Exception, index: int | None) -> UsageError:
 
 def text(e: Any, given: argparse.Namespace) -> str:
     """The prediction, and a table of the largest scores; one of edges too if they were asked for beside nodes."""
-    from ..tables import aligned
+    from ..results.tables import aligned
 
     parts = [aligned(_summary(e, given)), _top(e, given.top)]
     if e.edges is not None:
@@ -171,7 +171,7 @@ def _summary(e: Any, given: argparse.Namespace) -> list[tuple[str, str]]:
 
 
 def _top(e: Any, count: int) -> str:
-    from ..tables import aligned
+    from ..results.tables import aligned
 
     found = [(_cells(name), f"{score:+.4g}") for name, score in e.top(count)]
     if not found:

@@ -4,8 +4,8 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..factories import UsageError, load_weights, made
 from .arguments import DONE, FACTORY, INCOMPLETE, INTERRUPTED, add_factory, add_quiet, command, note, progress
-from .loading import UsageError, load_weights, made
 
 if TYPE_CHECKING:
     from ..explorer.subject import Example
@@ -110,8 +110,8 @@ def _examples(given: argparse.Namespace) -> "list[Example]":
 
 
 def _own(given: argparse.Namespace) -> "Example":
-    from ..explorer.own import own_example
     from ..explorer.problem import Problem
+    from ..explorer.user_model import own_example
 
     model, args, kwargs = made(given.factory)
     if given.weights is not None:

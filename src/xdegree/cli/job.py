@@ -6,6 +6,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from ..factories import UsageError
 from .arguments import (
     DONE,
     FACTORY,
@@ -25,7 +26,6 @@ from .arguments import (
     print_json,
     progress,
 )
-from .loading import UsageError
 
 ABOUT = """\
 Explain many nodes of a graph, or many graphs, into Parquet files.

@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..factories import UsageError, ready
 from .arguments import (
     DONE,
     FACTORY,
@@ -18,12 +19,11 @@ from .arguments import (
     print_json,
 )
 from .explain import chosen, explained, question, saved_form, unexplained
-from .loading import UsageError, ready
 
 if TYPE_CHECKING:
     from ..canvas import Canvas
-    from ..explanation import Explanation
-    from ..tree import ExplanationTree
+    from ..results import Explanation
+    from ..results.tree import ExplanationTree
 
     Subject = tuple[Explanation, ExplanationTree | None, Any, int | None]
     """The explanation and its tree, the data if they are known, and the node that is explained if it is one."""
@@ -111,8 +111,8 @@ def run(given: argparse.Namespace) -> int:
 
 
 def _saved(given: argparse.Namespace) -> "Subject":
-    from ..explanation import Explanation
-    from ..tree import ExplanationTree
+    from ..results import Explanation
+    from ..results.tree import ExplanationTree
 
     try:
         tree = None if given.tree is None else ExplanationTree.load(given.tree)
@@ -125,8 +125,8 @@ def _saved(given: argparse.Namespace) -> "Subject":
 
 def _explained(given: argparse.Namespace) -> "Subject":
     """The prediction that the factory's model makes of the factory's arguments; its data, if they are one object."""
-    from ..agglomerate import agglomerate
-    from ..explanation import Explanation
+    from ..results import Explanation
+    from ..subgraphs.agglomerate import agglomerate
 
     if given.tree is not None:
         raise UsageError("--tree goes with a saved explanation; the tree of a factory is grown here")

@@ -6,6 +6,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..factories import UsageError
 from .arguments import (
     DONE,
     INCOMPLETE,
@@ -17,7 +18,6 @@ from .arguments import (
     print_json,
     progress,
 )
-from .loading import UsageError
 
 if TYPE_CHECKING:
     from ..experiments import Outcome

@@ -12,11 +12,11 @@ from typing import Any, get_args
 import torch
 from torch import Tensor
 
-from ..instance import Instance
+from ..baselines.instance import Instance
+from ..engine.options import Activation, Attention, Bias, Options, Ties
 from ..metrics import stability
-from ..options import Activation, Attention, Bias, Options, Ties
 from ..recipes import Kind
-from ..tables import Table, spread
+from ..results.tables import Table, spread
 from . import readings
 from .auc import DATASETS, KINDS, QUICK, TITLES, Task
 from .page import Outcome

@@ -9,14 +9,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..agglomerate import agglomerate
+from ..attribution.explain import explain
 from ..baselines import Method, degree, gnn_lrp, grad, random, search
+from ..baselines.instance import Instance, instance
 from ..datasets import Dataset
-from ..explain import explain
-from ..instance import Instance, instance
 from ..metrics import acc_against_sparsity, top_nodes
-from ..pick import pick_subgraph
-from ..tables import Table, spread
+from ..results.tables import Table, spread
+from ..subgraphs.agglomerate import agglomerate
+from ..subgraphs.pick import pick_subgraph
 from .page import Outcome, Picture
 from .protocol import drawn, explained_graphs
 from .store import Bench, timed

@@ -1,7 +1,7 @@
 """The paper's table of accuracies."""
 
 from ..recipes import PAPER_ACCURACY, Kind, recipe
-from ..tables import Table, spread
+from ..results.tables import Table, spread
 from .page import Outcome
 from .store import NODE_SETS, Bench
 

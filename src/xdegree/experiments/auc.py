@@ -14,12 +14,12 @@ from torch import Tensor
 
 from .. import baselines
 from ..baselines import Method, Scores
+from ..baselines.instance import Instance, instance
 from ..datasets import Dataset
-from ..instance import Instance, instance
+from ..engine.options import Options
 from ..models import GAT, GCN
-from ..options import Options
 from ..recipes import Kind
-from ..tables import Table, spread
+from ..results.tables import Table, spread
 from . import readings
 from .page import Outcome
 from .protocol import (

@@ -1,7 +1,7 @@
 """The paper's table of dataset statistics."""
 
 from ..datasets import load
-from ..tables import Table
+from ..results.tables import Table
 from .page import Outcome
 from .store import NODE_SETS, Bench
 

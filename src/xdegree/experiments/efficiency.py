@@ -9,11 +9,11 @@ import torch
 from torch_geometric.data import Batch, Data
 
 from .. import baselines
+from ..attribution.decompose import decompose
+from ..attribution.explain import explain
 from ..baselines import Method
-from ..decompose import decompose
-from ..explain import explain
 from ..recipes import Kind
-from ..tables import Table
+from ..results.tables import Table
 from .auc import Task
 from .page import Outcome, Picture
 from .protocol import drawn

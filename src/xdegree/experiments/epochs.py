@@ -9,9 +9,9 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from ..options import Options
+from ..engine.options import Options
 from ..recipes import recipe, trained
-from ..tables import Table, spread
+from ..results.tables import Table, spread
 from .auc import PAPER_DEGREE, TITLES, Task, of_degree
 from .page import Outcome
 from .store import Bench

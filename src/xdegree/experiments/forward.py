@@ -17,11 +17,11 @@ from torch_geometric.data import Data
 from torch_geometric.loader import DataLoader
 from tqdm import tqdm, trange
 
-from ..agglomerate import agglomerate
+from ..attribution.explain import explain
 from ..canvas import molecule_canvas
-from ..explain import explain
 from ..models import GCN
-from ..tables import Table
+from ..results.tables import Table
+from ..subgraphs.agglomerate import agglomerate
 from .molecules import molecules, plant
 from .page import Outcome, Picture
 from .store import Bench

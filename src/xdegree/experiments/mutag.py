@@ -8,13 +8,13 @@ import torch
 from torch import nn
 from torch_geometric.data import Data
 
-from ..agglomerate import agglomerate
+from ..attribution.decompose import decompose
 from ..canvas import molecule_canvas
 from ..datasets import Dataset
 from ..datasets.mutagenicity import MUTAGEN
-from ..decompose import decompose
-from ..tables import Table, spread
-from ..tree import ExplanationTree, Group
+from ..results.tables import Table, spread
+from ..results.tree import ExplanationTree, Group
+from ..subgraphs.agglomerate import agglomerate
 from .mutagens import formula, marked_atoms, other_hydrogens, predictions, ring_carbons
 from .page import Outcome, Picture
 from .panels import Row, plot_rows

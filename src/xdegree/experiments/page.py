@@ -6,8 +6,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..files import write_json
-from ..tables import Table
+from ..results.files import write_json
+from ..results.tables import Table
 
 FORM = "xdegree-outcome-1"
 

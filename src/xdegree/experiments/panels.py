@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..canvas import INK, Canvas, unit_of
-from ..tree import ExplanationTree, Level
+from ..results.tree import ExplanationTree, Level
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

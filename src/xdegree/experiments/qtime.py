@@ -8,8 +8,8 @@ from typing import Any
 from torch import nn
 from torch_geometric.data import Data
 
-from ..agglomerate import agglomerate
-from ..tables import Table
+from ..results.tables import Table
+from ..subgraphs.agglomerate import agglomerate
 from .page import Outcome, Picture
 from .store import Bench, timed
 

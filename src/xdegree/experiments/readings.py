@@ -6,11 +6,11 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from ..decompose import Decomposition, decompose
-from ..explain import explain
-from ..instance import Instance
+from ..attribution.decompose import Decomposition, decompose
+from ..attribution.explain import explain
+from ..baselines.instance import Instance
+from ..engine.options import Options
 from ..models import GAT, GCN
-from ..options import Options
 from .protocol import MUTAGEN, by_pair, pairs
 
 READINGS = ("probability", "logit", "|logit|", "strength", "strength at the head")

@@ -6,11 +6,11 @@ from typing import Any
 from torch import nn
 from torch_geometric.data import Data
 
-from ..agglomerate import agglomerate
 from ..canvas import sentence_canvas
 from ..datasets import Dataset
-from ..tables import Table
-from ..tree import ExplanationTree
+from ..results.tables import Table
+from ..results.tree import ExplanationTree
+from ..subgraphs.agglomerate import agglomerate
 from .mutagens import predictions
 from .page import Outcome, Picture
 from .panels import Row, plot_rows

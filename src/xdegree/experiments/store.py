@@ -10,9 +10,9 @@ from typing import Any, TypeVar
 from tqdm import tqdm
 
 from ..datasets import Dataset, load
-from ..files import write_json
 from ..models import GAT, GCN
 from ..recipes import Kind, trained
+from ..results.files import write_json
 from ..training import TrainingResult
 
 T = TypeVar("T")

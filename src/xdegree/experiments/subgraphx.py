@@ -11,14 +11,14 @@ from typing import Any
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
+from ..attribution.explain import explain
 from ..baselines import random, search
+from ..baselines.instance import instance
 from ..canvas import INK, molecule_canvas, signed_colour
 from ..datasets import Dataset
-from ..explain import explain
-from ..instance import instance
 from ..metrics import top_nodes
-from ..pick import pick_subgraph
-from ..tables import Table
+from ..results.tables import Table
+from ..subgraphs.pick import pick_subgraph
 from .mutagens import formula, marked_atoms, predictions, ring_carbons
 from .page import Outcome, Picture
 from .protocol import MUTAGEN, drawn, explained_graphs

@@ -10,15 +10,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..agglomerate import Growth, grown_tree
+from ..attribution.decompose import decompose
+from ..attribution.explain import explain
 from ..baselines import METHODS
-from ..contextual import Scorer
-from ..decompose import decompose
-from ..explain import explain
-from ..explanation import Explanation
-from ..inputs import model_call
-from ..registry import MissingRuleError
-from ..tree import ExplanationTree
+from ..engine.registry import MissingRuleError
+from ..model_call.call import model_call
+from ..results import Explanation
+from ..results.tree import ExplanationTree
+from ..subgraphs.agglomerate import Growth, grown_tree
+from ..subgraphs.contextual import Scorer
 from .problem import Problem
 from .subject import Subject
 

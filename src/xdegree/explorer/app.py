@@ -11,8 +11,8 @@ from werkzeug.serving import BaseWSGIServer, make_server
 from . import callbacks, page
 from .answers import PATIENCE, Answers
 from .catalogue import Catalogue
-from .desk import Desk
 from .problem import MAX_UPLOAD, Problem
+from .server_state import Desk
 from .subject import Example
 
 LOCAL = ("127.0.0.1", "localhost", "[::1]")

@@ -6,11 +6,11 @@ from typing import Any
 
 from dash import ClientsideFunction, Dash, Input, Output, State, ctx, html, no_update
 
-from . import drawing, panels, parse
+from . import cytoscape, panels, parse
 from .answers import IN_UNITS, agreement, probabilities
-from .desk import Desk, level
 from .downloads import downloading
 from .problem import Problem
+from .server_state import Desk, level
 
 EMPTY = "Click nodes in the picture, or choose them in the lists above, and read here what they contribute together."
 
@@ -86,12 +86,12 @@ def _showing(app: Dash, desk: Desk) -> None:
         subject, canvas = desk.drawn(ref)
         scores = desk.answers.explanation(subject, subject.one.target).class_scores
         assert scores is not None
-        made = drawing.drawing(subject, canvas, scores)
+        made = cytoscape.drawing(subject, canvas, scores)
         note = subject.example.note
         if made["shown"] < made["able"]:
             note = f"The {made['shown']} strongest of {made['able']} nodes that can contribute. {note}"
         targets = [{"label": name, "value": c} for c, name in enumerate(subject.classes)]
-        nodes = [{"label": drawing.name_of(canvas, node), "value": node} for node in canvas.places]
+        nodes = [{"label": cytoscape.name_of(canvas, node), "value": node} for node in canvas.places]
         return made, subject.title, note, targets, subject.one.target, nodes, nodes
 
     @app.callback(
@@ -144,7 +144,7 @@ def _growing(app: Dash, desk: Desk) -> None:
         subject, canvas = desk.drawn(ref)
         chosen = desk.target(subject, target)
         tree = desk.answers.grown(subject, chosen).tree
-        found = drawing.growth_layers(tree, list(canvas.places))
+        found = cytoscape.growth_layers(tree, list(canvas.places))
         name = f"“{subject.classes[chosen]}” (logits)" if len(subject.classes) > 1 else "the output"
         return {**found, "key": subject.key, "target": chosen, "name": name}, len(tree.levels) - 1
 
@@ -162,7 +162,7 @@ def _growing(app: Dash, desk: Desk) -> None:
         subject, canvas = desk.drawn(ref)
         grown = desk.answers.grown(subject, desk.target(subject, target))
         place = min(level(at), len(grown.tree.levels) - 1)
-        names = {node: drawing.name_of(canvas, node) for node in subject.nodes}
+        names = {node: cytoscape.name_of(canvas, node) for node in subject.nodes}
         late = "" if grown.complete else f"Stopped after {desk.answers.patience:.0f} s: larger groups were not reached."
         return [*panels.level(grown.tree, place, names, canvas.node), html.P(late, className="quiet")]
 
@@ -187,7 +187,7 @@ def _comparing(app: Dash, desk: Desk) -> None:
             return (no_update,) * 5
         subject, canvas = desk.drawn(ref)
         chosen, shown = desk.target(subject, target), list(canvas.places)
-        layers: list[drawing.Layer | None] = []
+        layers: list[cytoscape.Layer | None] = []
         said, scores = [], []
         for method in (str(first), str(second)):
             try:
@@ -197,8 +197,8 @@ def _comparing(app: Dash, desk: Desk) -> None:
                 said.append(str(problem))
                 continue
             scores.append(found[subject.nodes])
-            unit = drawing.caption(subject, chosen) if method in IN_UNITS else f"{method}, in its own unit"
-            made = drawing.layer(shown, found.tolist())
+            unit = cytoscape.caption(subject, chosen) if method in IN_UNITS else f"{method}, in its own unit"
+            made = cytoscape.layer(shown, found.tolist())
             layers.append({**made, "key": subject.key, "target": chosen, "caption": unit})
             said.append("")
         rank = agreement(*scores) if len(scores) == 2 else None

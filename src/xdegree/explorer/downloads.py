@@ -11,11 +11,11 @@ from dash import Dash, Input, Output, State, ctx, no_update
 
 from ..canvas import Canvas
 from ..reports import report
-from ..tree import Group
-from . import drawing, panels, parse
+from ..results.tree import Group
+from . import cytoscape, panels, parse
 from .answers import IN_UNITS, probabilities
-from .desk import Desk, level
 from .problem import Problem
+from .server_state import Desk, level
 from .subject import Subject
 
 if TYPE_CHECKING:
@@ -83,11 +83,11 @@ def picture_of(
     """What the page shows, as a picture with its question and its legend."""
     from . import picture
 
-    unit = drawing.caption(subject, target)
+    unit = cytoscape.caption(subject, target)
     if view == "growth":
         tree = desk.answers.grown(subject, target).tree
         place = min(at, len(tree.levels) - 1)
-        most = drawing.growth_most(tree)
+        most = cytoscape.growth_most(tree)
         title = f"level {place + 1} of {len(tree.levels)}"
         shown = [picture.Panel(title, f"{unit}, of each group", level=tree.levels[place], most=most)]
     elif view == "compare":
@@ -115,7 +115,7 @@ def _caption(desk: Desk, subject: Subject, canvas: Canvas, target: int, a: Any, 
     said = []
     if any(groups):
         answer = desk.answers.groups(subject, *groups)
-        names = {node: drawing.name_of(canvas, node) for node in subject.nodes}
+        names = {node: cytoscape.name_of(canvas, node) for node in subject.nodes}
         for name, nodes, row in zip("AB", groups, (answer.a, answer.b), strict=True):
             if nodes:
                 said.append(f"{name}  {panels.number(row[target])}  {panels.members(frozenset(nodes), names)}")

@@ -6,7 +6,7 @@ from typing import Any
 from dash import html
 
 from ..canvas import signed_colour, text_on
-from ..tree import ExplanationTree
+from ..results.tree import ExplanationTree
 from .answers import GroupAnswer, Row
 from .subject import Subject
 

@@ -20,8 +20,8 @@ from ..plots.agglomeration import draw_level
 from ..plots.graph import node_size
 from ..plots.sentence import LETTER
 from ..plots.style import colour_bar
-from ..tree import Level
-from .drawing import shortened
+from ..results.tree import Level
+from .cytoscape import shortened
 from .page import GROUP_A, GROUP_B
 
 SHARP = 220  # dots per inch

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
+from ..baselines.instance import Instance, instance
 from ..canvas import Canvas, graph_canvas, molecule_canvas, sentence_canvas
-from ..instance import Instance, instance
 from .problem import MAX_CHOICES, MAX_SHOWN, Problem
 
 LINE = 34.0

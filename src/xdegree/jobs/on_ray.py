@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from ..cli.loading import UsageError, find_factory
-from .packing import packed, unpacked
+from ..factories import UsageError, find_factory
 from .settings import JobError, Settings
+from .shared_tensors import packed, unpacked
 from .work import Work, importable
 from .worker import Broken, Died, Event, Failed, Task, Worker
 

@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal, get_args
 
-from ..cli.loading import UsageError
-from ..memory import Memory
-from ..options import Options
-from ..outputs import Level
-from ..scores import Edges, Reading, check_choices
-from ..sources import Of
+from ..attribution.scores import Edges, Reading, check_choices
+from ..engine.options import Options
+from ..factories import UsageError
+from ..model_call.memory import Memory
+from ..model_call.outputs import Level
+from ..model_call.split_points import Of
 
 
 class JobError(UsageError):

@@ -11,16 +11,16 @@ from typing import Any, Literal, get_args
 
 from tqdm import tqdm
 
-from ..memory import Memory
-from ..options import Options
-from ..outputs import Level
-from ..scores import Edges, Reading
-from ..sources import Of
-from .folder import Folder, Status, is_locked, locked, opened
-from .foreman import Foreman, Report
+from ..attribution.scores import Edges, Reading
+from ..engine.options import Options
+from ..model_call.memory import Memory
+from ..model_call.outputs import Level
+from ..model_call.split_points import Of
 from .on_ray import Actors, ray
 from .processes import Processes
+from .scheduler import Foreman, Report
 from .settings import JobError, Settings
+from .storage import Folder, Status, is_locked, locked, opened
 from .tables import pyarrow
 from .work import Work, fingerprint, load, survey
 from .worker import Crew, differing

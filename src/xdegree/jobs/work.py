@@ -14,13 +14,13 @@ from torch import Tensor, nn
 from torch_geometric.data import Batch, Data
 from torch_geometric.data.data import BaseData
 
-from ..check import check
-from ..cli.loading import UsageError, listed_graphs, load_weights, made
-from ..explain import explain
-from ..explanation import Explanation
-from ..inputs import model_call, prepare
-from ..outputs import as_table
-from ..replica import run_plain
+from ..attribution.check import check
+from ..attribution.explain import explain
+from ..factories import UsageError, listed_graphs, load_weights, made
+from ..model_call.call import model_call, prepare
+from ..model_call.outputs import as_table
+from ..model_call.shadow_model import run_plain
+from ..results import Explanation
 from .settings import JobError, Settings
 
 Outcome = tuple[int, Explanation | str]

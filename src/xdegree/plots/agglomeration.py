@@ -21,7 +21,7 @@ from ..canvas import (
     signed_text,
     unit_of,
 )
-from ..tree import ExplanationTree, Group, Level, Merge
+from ..results.tree import ExplanationTree, Group, Level, Merge
 from .graph import SMALL, draw_edges, node_size, write
 from .molecule import draw_molecule
 from .sentence import LETTER, draw_sentence

@@ -7,8 +7,8 @@ from importlib.metadata import version
 from math import isfinite
 
 from ..canvas import Canvas, largest, node_scores, signed_colour, signed_text, text_on
-from ..explanation import Explanation
-from ..tree import ExplanationTree, Group
+from ..results import Explanation
+from ..results.tree import ExplanationTree, Group
 from .views import short_name
 
 MOST_CLASSES, MOST_ROWS, MOST_NAMES = 30, 12, 14

@@ -22,8 +22,8 @@ from ..canvas import (
     signed_text,
     unit_of,
 )
-from ..explanation import Explanation
-from ..tree import ExplanationTree
+from ..results import Explanation
+from ..results.tree import ExplanationTree
 
 NARROW = 24.0  # letters of a line on a phone
 View = dict[str, Any]

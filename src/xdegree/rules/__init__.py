@@ -1,6 +1,6 @@
 """The rules, one file per family. Importing this package registers them all."""
 
-from . import activation, aggregation, attention, grid, linear, normalisation, product, shape, statistics
+from . import activation, aggregation, attention, grid, linear, normalisation, shape, statistics
 
 __all__ = [
     "activation",
@@ -9,7 +9,6 @@ __all__ = [
     "grid",
     "linear",
     "normalisation",
-    "product",
     "shape",
     "statistics",
 ]

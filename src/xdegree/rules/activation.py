@@ -4,8 +4,8 @@ from typing import Any
 
 from torch import Tensor
 
-from ..portions import Portions, carries, spread, total_of
-from ..registry import Call, aten, rule
+from ..engine.portions import Portions, carries, spread, total_of
+from ..engine.registry import Call, aten, rule
 from .common import finite, magnitude_share, proportional, telescope
 
 TELESCOPED = (
@@ -21,7 +21,7 @@ PROPORTIONAL = (
 )
 
 
-@rule(*TELESCOPED)
+@rule(*TELESCOPED, rows="elements")
 def activation(call: Call, x: Portions, *args: Any, **kwargs: Any) -> Tensor:
     """ReLU, LeakyReLU and their kin: γ' = f(γ), β' = f(γ + β) − f(γ) (eq. ReLU)."""
     if any(carries(a) for a in (*args, *kwargs.values())):
@@ -29,13 +29,13 @@ def activation(call: Call, x: Portions, *args: Any, **kwargs: Any) -> Tensor:
     return telescope(call, lambda t: call.op(t, *args, **kwargs), x)
 
 
-@rule(*PROPORTIONAL)
+@rule(*PROPORTIONAL, rows="elements")
 def magnitude(call: Call, x: Portions, *args: Any, **kwargs: Any) -> Tensor:
     """f(x) shared by |γ| : |β| where f(γ) alone might leave the domain of f or overflow."""
     return proportional(call, x)
 
 
-@rule(aten.log_sigmoid_forward)
+@rule(aten.log_sigmoid_forward, rows="elements")
 def log_sigmoid(call: Call, x: Portions) -> tuple[Tensor, None]:
     """log σ(x) with its constant −log 2 as a bias (eq. ReLU)."""
     inner = Call(call.op, call.total[0], call.groups, call.options)
@@ -52,7 +52,7 @@ def rrelu(
     return telescope(call, lambda t: aten.leaky_relu(t, (lower + upper) / 2), x)
 
 
-@rule(aten._prelu_kernel)
+@rule(aten._prelu_kernel, rows="elements")
 def prelu(call: Call, x: Portions, weight: Tensor) -> Tensor:
     """LeakyReLU with a learnt slope, γ' = f(γ) (eq. ReLU)."""
     if carries(weight):
@@ -62,7 +62,7 @@ def prelu(call: Call, x: Portions, weight: Tensor) -> Tensor:
     return telescope(call, lambda t: aten._prelu_kernel(t, slope.expand_as(t) if t.dim() else slope.new_ones(())), x)
 
 
-@rule(aten.pow)
+@rule(aten.pow, rows="elements")
 def power(call: Call, x: Any, exponent: Any) -> Tensor:
     """x^p: γ^p for whole p ≥ 1, which a portion of any sign can be raised to; else shared by |γ| : |β|."""
     if not carries(exponent) and isinstance(exponent, int | float) and exponent >= 1 and float(exponent).is_integer():

@@ -5,9 +5,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..portions import Portions, carries, rows, target_of, total_of, unrows
-from ..registry import Call, aten, rule
-from ..sparse_rows import SparseRows
+from ..engine.portions import Portions, carries, rows, target_of, total_of, unrows
+from ..engine.registry import Call, aten, rule
+from ..engine.sparse_rows import SparseRows
 from .common import numbers_too, shift, targets
 
 ROUNDING = 32

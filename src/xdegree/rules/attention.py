@@ -7,9 +7,9 @@ import torch
 import torch_geometric.utils
 from torch import Tensor
 
-from ..portions import Portions, carries, total_of
-from ..registry import Call, aten, rule
-from ..sparse_rows import SparseRows
+from ..engine.portions import Portions, carries, total_of
+from ..engine.registry import Call, aten, rule
+from ..engine.sparse_rows import SparseRows
 from .common import numbers_too, share_constant
 from .linear import matrix_product
 
@@ -96,7 +96,7 @@ def _product(call: Call, a: Tensor, b: Tensor) -> Portions:
     return Portions(total, matrix_product(call, a, b))
 
 
-@rule(aten._log_softmax)
+@rule(aten._log_softmax, rows="columns")
 @numbers_too
 def log_softmax(call: Call, x: Portions, dim: int, *args: Any) -> Tensor:
     """x − log Σ exp x: the telescoping sum (eq. ReLU) with the constant −log C as a bias."""

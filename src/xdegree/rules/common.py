@@ -9,9 +9,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..options import Options
-from ..portions import BLOCK, Portions, mapped, rows, spread, target_of, unrows
-from ..registry import Call, R
+from ..engine.options import Options
+from ..engine.portions import BLOCK, Portions, mapped, rows, spread, target_of, unrows
+from ..engine.registry import Call, R
 
 
 def share_bias(target: Tensor, total: Tensor, bias: Tensor | float, options: Options, fresh: bool = False) -> Tensor:

@@ -4,8 +4,8 @@ from typing import Any
 
 from torch import Tensor
 
-from ..portions import Portions
-from ..registry import Call, aten, rule
+from ..engine.portions import Portions
+from ..engine.registry import Call, aten, rule
 
 
 @rule(

@@ -1,4 +1,4 @@
-"""Linear maps and convolutions: the map on both halves, the bias shared by magnitude."""
+"""Linear maps, convolutions, products and quotients: the map on both halves, biases shared by magnitude."""
 
 from typing import Any
 
@@ -6,9 +6,9 @@ import torch
 from torch import Tensor
 from torch_geometric import EdgeIndex
 
-from ..portions import Portions, carries, rows, spread, target_of, total_of, unrows
-from ..registry import Call, aten, rule
-from .common import bilinear, on_rows, share_bias, targets
+from ..engine.portions import Messages, Portions, carries, rows, spread, target_of, total_of, unrows
+from ..engine.registry import Call, aten, rule
+from .common import bilinear, finite, magnitude_share, on_rows, share_bias, shift, targets, telescope
 
 
 def matrix_product(call: Call, a: Tensor, b: Tensor) -> Tensor:
@@ -31,7 +31,8 @@ def _left_product(matrix: Tensor, target: Tensor) -> Tensor:
     return unrows((matrix @ rows(target).reshape(n, k * f)).reshape(matrix.shape[0], k, f))
 
 
-@rule(aten.mm, aten.bmm, aten.mv, aten.dot)
+@rule(aten.mm, rows="weights")
+@rule(aten.bmm, aten.mv, aten.dot)
 def matmul(call: Call, a: Tensor, b: Tensor) -> Tensor:
     """X Θ: linear, so the map on the target (eq. FC without b); a product of two portions as in attention."""
     if b.dim() == 1:  # mv and dot: the vector as a column
@@ -47,7 +48,8 @@ def _vector_product(call: Call, a: Tensor, b: Tensor) -> Tensor:
     return (left * (right.unsqueeze(1) if carries(b) and a.dim() == 2 else right)).sum(-1)
 
 
-@rule(aten.addmm, aten.baddbmm, aten._sparse_addmm)
+@rule(aten.addmm, rows="weights")
+@rule(aten.baddbmm, aten._sparse_addmm)
 def affine(call: Call, bias: Tensor, a: Tensor, b: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
     """X Θ + b: γ + b·|γ| / (|γ| + |β|) (eq. FC; eq. gcn_b)."""
     if not carries(a) and not carries(b):
@@ -83,7 +85,7 @@ def _onto(call: Call, bias: Tensor, product: Tensor, alpha: float, beta: float) 
     return _add_constant(call, scaled, product * alpha, 1)
 
 
-@rule(aten.add, aten.sub)
+@rule(aten.add, aten.sub, rows="elements")
 def add(call: Call, a: Any, b: Any, *, alpha: float = 1) -> Tensor:
     """A sum of portions adds their targets; a constant that is added is a bias (eq. gcn_b)."""
     sign = -alpha if call.op.overloadpacket is aten.sub else alpha
@@ -95,7 +97,7 @@ def add(call: Call, a: Any, b: Any, *, alpha: float = 1) -> Tensor:
     return _add_constant(call, b, total_of(a), sign)
 
 
-@rule(aten.rsub)
+@rule(aten.rsub, rows="elements")
 def rsub(call: Call, a: Any, b: Any, alpha: float = 1) -> Tensor:
     """b − a, as in 1 − z: the target changes its sign, the constant is a bias (eq. gcn_b)."""
     return add(call, b, a, alpha=-alpha)
@@ -143,3 +145,116 @@ def convolution(call: Call, x: Tensor, weight: Tensor, bias: Tensor | None, *arg
         return target
     constant = total_of(bias).reshape(-1, *[1] * (weight.dim() - 2))
     return share_bias(target, aten.convolution(x.total, total_of(weight), None, *args), constant, call.options)
+
+
+@rule(aten.mul, rows="elements")
+def mul(call: Call, a: Any, b: Any) -> Tensor | Messages:
+    """attention × value: target × target, the other three products are background; a plain factor scales."""
+    if carries(a) and carries(b):
+        return _attended(call, a, b) or bilinear(call, torch.mul, a, b).to(call.total.dtype)
+    x, factor = (a, b) if carries(a) else (b, a)
+    if x.messages is not None and x.dtype == call.total.dtype and _per_row(factor, call.total):
+        return x.messages.scaled(total_of(factor).reshape(-1))
+    return (spread(x.target, call.total.dim()) * total_of(factor)).to(call.total.dtype)
+
+
+def _attended(call: Call, a: Portions, b: Portions) -> Messages | None:
+    """Messages times an attention that carries portions itself, without writing them out."""
+    value, attention = (a, b) if a.messages is not None else (b, a)
+    whole = value.dim() == attention.dim() and value.shape == call.total.shape
+    if call.options.product != "target" or value.messages is None or not whole:
+        return None
+    return value.messages.attended(attention.target)
+
+
+def _per_row(factor: Any, total: Tensor) -> bool:
+    """Whether a factor is one number per row."""
+    return isinstance(factor, Tensor) and factor.dim() == total.dim() and factor.numel() == len(factor) == len(total)
+
+
+@rule(aten.div, rows="elements")
+def div(call: Call, a: Any, b: Any, *, rounding_mode: str | None = None) -> Tensor:
+    """The numerator's target over the whole denominator, which normalises both portions alike.
+
+    A denominator that carries portions over a plain numerator is shared by magnitude, |γ| : |β|.
+    """
+    if rounding_mode is not None:
+        raise NotImplementedError(f"division with rounding_mode={rounding_mode!r} of portions has no rule")
+    if not carries(a):
+        return finite(call.total) * spread(magnitude_share(b.target, b.total), call.total.dim())
+    target, denominator = spread(a.target, call.total.dim()), total_of(b)
+    if not carries(b):
+        return target / denominator
+    quotient = target / denominator
+    return torch.where(call.total.isfinite(), quotient, torch.zeros_like(quotient))
+
+
+@rule(aten.linalg_cross)
+def cross(call: Call, a: Tensor, b: Tensor, *, dim: int = -1) -> Tensor:
+    """The cross product, bilinear as a product is: target × target of two portions, else linear."""
+    along = dim if dim < 0 else dim - call.total.dim()
+
+    def product(left: Tensor, right: Tensor) -> Tensor:
+        return torch.linalg.cross(*torch.broadcast_tensors(left, right), dim=along)
+
+    if isinstance(a, Portions) and isinstance(b, Portions):
+        return bilinear(call, product, a, b)
+    left, right = (x.target if isinstance(x, Portions) else x for x in (a, b))
+    return product(left, right)
+
+
+@rule(aten.lerp)
+def lerp(call: Call, a: Tensor, b: Tensor, weight: Any) -> Tensor:
+    """a + w (b − a), as the difference, the product and the sum would give it."""
+    from .linear import add
+
+    gap: Any = total_of(b) - total_of(a)
+    if _any(a, b):
+        gap = Portions(gap, add(Call(aten.sub.Tensor, gap, call.groups, call.options), b, a))
+    step: Any = total_of(gap) * total_of(weight)
+    if carries(gap) or carries(weight):
+        inner = Call(aten.mul.Tensor, step, call.groups, call.options)
+        step = Portions(step, _dense(mul(inner, gap, weight)))
+    return _add(call, a, step)
+
+
+@rule(aten.glu)
+def glu(call: Call, x: Portions, dim: int = -1) -> Tensor:
+    """a·σ(b) of two halves: the gate is an activation, the product target × target."""
+    total, target = x.total.chunk(2, dim), x.target.chunk(2, shift(dim))
+    gate = Portions(total[1], target[1])
+    inner = Call(aten.sigmoid.default, total[1].sigmoid(), call.groups, call.options)
+    opened = Portions(inner.total, telescope(inner, torch.sigmoid, gate))
+    return bilinear(call, torch.mul, Portions(total[0], target[0]), opened)
+
+
+@rule(aten.addcmul, rows="elements")
+def addcmul(call: Call, x: Tensor, a: Tensor, b: Tensor, *, value: float = 1) -> Tensor:
+    """x + value·a·b, as the product and the sum would give it."""
+    total = total_of(a) * total_of(b)
+    if not _any(a, b):
+        return _add(call, x, total * value)
+    inner = Call(aten.mul.Tensor, total, call.groups, call.options)
+    return _add(call, x, Portions(total * value, _dense(mul(inner, a, b)) * value))
+
+
+@rule(aten.addcdiv)
+def addcdiv(call: Call, x: Tensor, a: Tensor, b: Tensor, *, value: float = 1) -> Tensor:
+    """x + value·a/b, as the quotient and the sum would give it."""
+    quotient = total_of(a) / total_of(b)
+    if not _any(a, b):
+        return _add(call, x, quotient * value)
+    inner = Call(aten.div.Tensor, quotient, call.groups, call.options)
+    return _add(call, x, Portions(quotient * value, div(inner, a, b) * value))
+
+
+def _dense(target: Tensor | Messages) -> Tensor:
+    return target.dense() if isinstance(target, Messages) else target
+
+
+def _any(*xs: Any) -> bool:
+    return any(carries(x) for x in xs)
+
+
+def _add(call: Call, a: Tensor, b: Tensor) -> Tensor:
+    return add(Call(aten.add.Tensor, call.total, call.groups, call.options), a, b)

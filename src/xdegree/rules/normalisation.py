@@ -7,12 +7,12 @@ from torch import Tensor
 from torch_geometric.nn.conv.gcn_conv import gcn_norm
 from torch_geometric.utils import add_remaining_self_loops, scatter
 
-from ..portions import Portions, carries, total_of
-from ..registry import Call, aten, rule
+from ..engine.portions import Portions, carries, total_of
+from ..engine.registry import Call, aten, rule
 from .common import share_bias
 
 
-@rule(aten.native_batch_norm, aten._native_batch_norm_legit_no_training)
+@rule(aten.native_batch_norm, aten._native_batch_norm_legit_no_training, rows="weights")
 def batch_norm(
     call: Call,
     x: Portions,
@@ -63,7 +63,7 @@ def _normalised(
     return target.to(x.dtype)
 
 
-@rule(aten.native_layer_norm)
+@rule(aten.native_layer_norm, rows="columns")
 def layer_norm(
     call: Call, x: Portions, shape: list[int], weight: Tensor | None, bias: Tensor | None, eps: float
 ) -> tuple[Tensor | None, ...]:

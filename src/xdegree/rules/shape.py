@@ -7,27 +7,20 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..portions import Messages, Portions, carries, rows, spread, target_of, total_of, unrows
-from ..registry import Call, aten, rule
-from ..sparse_rows import SparseRows
+from ..engine.portions import Messages, Portions, carries, rows, spread, target_of, total_of, unrows
+from ..engine.registry import Call, aten, rule
+from ..engine.sparse_rows import SparseRows
 from .common import Half, lift, numbers_too, of_nobody, shift
 
 FOURIER = (aten._fft_r2c, aten._fft_c2c, aten._fft_c2r)
 
 
+@rule(aten.clone, aten.detach, aten.alias, aten.neg, rows="elements")
+@rule(aten.unsqueeze, aten.select, aten.slice, rows="columns")
 @rule(
-    *(
-        aten.transpose,
-        aten.unsqueeze,
-        aten.select,
-        aten.slice,
-        aten.split,
-        aten.split_with_sizes,
-        aten.unbind,
-        aten.unsafe_split,
-    ),
+    *(aten.transpose, aten.split, aten.split_with_sizes, aten.unbind, aten.unsafe_split),
     *(aten.squeeze.dim, aten.squeeze.dims, aten.diagonal, aten.unfold, aten.flip, aten.cumsum, aten.narrow_copy),
-    *(aten.clone, aten.detach, aten.alias, aten.neg, aten.tril, aten.triu, aten.lift_fresh),
+    *(aten.tril, aten.triu, aten.lift_fresh),
     *(aten.diag_embed, aten.rot90, *FOURIER),
     *(aten.view_as_real, aten.view_as_complex, aten._conj_physical),
     *(aten.select_copy, aten.unsqueeze_copy, aten.slice_copy, aten.detach_copy),
@@ -76,7 +69,8 @@ def permute(call: Call, x: Portions, dims: list[int]) -> Tensor:
     return x.target.permute(0, *[d % x.dim() + 1 for d in dims])
 
 
-@rule(aten.view, aten._unsafe_view, aten._reshape_alias)
+@rule(aten.view, aten._unsafe_view, rows="shape")
+@rule(aten._reshape_alias)
 def view(call: Call, x: Portions, size: Any, *args: Any) -> Tensor:
     """The same entries in another shape, of both portions alike."""
     if size and size[0] in (x.shape[:1] or [None]) and x.dim() > 1:  # rows stay rows: keep them first in memory
@@ -96,7 +90,7 @@ def repeat(call: Call, x: Portions, repeats: list[int]) -> Tensor:
     return spread(x.target, len(repeats)).repeat(1, *repeats)
 
 
-@rule(aten._to_copy)
+@rule(aten._to_copy, rows="elements")
 def to_copy(call: Call, x: Portions, **kwargs: Any) -> Tensor:
     """Another floating or complex dtype, or device; integers cannot carry portions."""
     if not call.total.is_floating_point() and not call.total.is_complex():
@@ -116,7 +110,8 @@ def item(call: Call, x: Portions) -> Tensor:
     )
 
 
-@rule(aten.cat, aten.stack)
+@rule(aten.cat, rows="columns")
+@rule(aten.stack)
 def concatenate(call: Call, tensors: list[Tensor], dim: int = 0) -> Tensor:
     """X ‖ Y = X^γ ‖ Y^γ + X^β ‖ Y^β (eq. concatenation)."""
     join: Callable[..., Tensor] = torch.cat if call.op.overloadpacket is aten.cat else torch.stack
@@ -129,7 +124,7 @@ def concatenate(call: Call, tensors: list[Tensor], dim: int = 0) -> Tensor:
     return join(parts, shift(dim))
 
 
-@rule(aten.sum, aten.mean)
+@rule(aten.sum, aten.mean, rows="columns")
 @numbers_too
 def reduce_linear(call: Call, x: Portions, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
     """Sum and mean pooling: linear, so of both portions alike."""
@@ -213,7 +208,7 @@ def gather(call: Call, x: Portions, dim: int, index: Tensor, *, sparse_grad: boo
     return x.target.gather(shift(dim), index.expand(call.groups, *index.shape))
 
 
-@rule(aten.where)
+@rule(aten.where, rows="elements")
 def where(call: Call, condition: Tensor, a: Any, b: Any) -> Tensor:
     """The choice that the model made, of both portions alike; a plain alternative is background."""
     left, right = (_operand(call, x) for x in (a, b))
@@ -226,7 +221,7 @@ def _operand(call: Call, x: Any) -> Tensor:
     return call.total.new_zeros(())
 
 
-@rule(aten.masked_fill)
+@rule(aten.masked_fill, rows="elements")
 def masked_fill(call: Call, x: Tensor, mask: Tensor, value: Any) -> Tensor:
     """Overwritten entries leave the target; a plain value in their place is background."""
     kept = _operand(call, x)

@@ -4,8 +4,8 @@ from typing import Any
 
 from torch import Tensor
 
-from ..portions import Portions, carries, spread, total_of
-from ..registry import Call, aten, rule
+from ..engine.portions import Portions, carries, spread, total_of
+from ..engine.registry import Call, aten, rule
 from .common import Half, lift, numbers_too, of_nobody, shift, telescope_lifted
 
 

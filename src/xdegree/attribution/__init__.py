@@ -1,0 +1,1 @@
+"""A question in, scores out: decompose, explain, check, and PyG's interface."""

@@ -1,0 +1,274 @@
+"""What each group of nodes contributes: the model's own forward pass, run on portions."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.utils._pytree import tree_flatten, tree_iter, tree_unflatten
+
+from ..engine.options import Options
+from ..engine.portions import LostPortionsError, carries, target_of, total_of
+from ..engine.registry import MissingRuleError
+from ..engine.run import NeedsDense, Run
+from ..engine.sparse_rows import ActiveRows, NeedsWhole, SparseRows
+from ..model_call.call import ModelCall, mapped_tensors, model_call, prepare
+from ..model_call.groups import Singles, number_of, shares, some
+from ..model_call.memory import Memory, chunks
+from ..model_call.shadow_model import replicate
+from ..model_call.split_points import Of, Source, find_source
+
+
+@dataclass(frozen=True)
+class Decomposition:
+    """A value of the model and what each group contributed to it."""
+
+    total: Any
+    """The model's own value, bit for bit."""
+    target: Any
+    """``[K, *total]``: what each group contributes."""
+    probes: Mapping[str, "Decomposition"] = field(default_factory=dict)
+    """The same at the outputs of named modules."""
+
+    @property
+    def background(self) -> Any:
+        """What the rest contributes, ``total - target``."""
+        totals, shape = tree_flatten(self.total)
+        targets, _ = tree_flatten(self.target)
+        rest = [None if b is None else a - b for a, b in zip(totals, targets, strict=True)]
+        return tree_unflatten(rest, shape)
+
+    def __repr__(self) -> str:
+        shapes = [tuple(t.shape) for t in tree_iter(self.target) if t is not None]
+        probes = f", probes={list(self.probes)}" if self.probes else ""
+        return f"Decomposition(target={shapes[0] if len(shapes) == 1 else shapes}{probes})"
+
+
+def decompose(
+    model: Callable[..., Any],
+    *args: Any,
+    groups: Any,
+    of: Of = "node",
+    start: str | None = None,
+    probes: Iterable[str] = (),
+    options: Options | None = None,
+    memory: Memory = None,
+    model_kwargs: Mapping[str, Any] | None = None,
+    **kwargs: Any,
+) -> Decomposition:
+    """Split a prediction into what each group of nodes contributes and the rest.
+
+    Calls ``model(*args, **kwargs)`` as it is; the first argument holds the node features. All groups go
+    through the model in one pass, or in as few passes as the memory budget allows.
+
+    Args:
+        model: a PyG model or any callable that computes with PyTorch.
+        *args: the model's arguments, or a PyG ``Data`` in their place.
+        groups: lists of node ids; or a mask ``[K, N]`` of truth values or shares in 0..1; or a mask
+            ``[K, N, F]`` of single features. With several types of nodes or edges (``x_dict``): dicts by type,
+            ``[{"paper": [0, 3]}, {"author": [1]}]``, or a dict of masks.
+        of: what the groups consist of: ``"node"`` (or ``"feature"``, the same with a mask ``[K, N, F]``);
+            ``"edge"``, the messages along edges in all layers; ``"edge_feature"``, the rows of ``edge_attr`` or
+            ``edge_weight``. Edges are named by their place in ``edge_index``.
+        start: for models of whole numbers: the module, as an embedding, whose output is split instead of x.
+        probes: names of modules whose output portions are wanted too (``"lin2:input"`` for what goes in).
+        options: choices among rules; the paper's by default.
+        memory: budget in bytes for the portions (or as text, ``"2GB"``); by default a quarter of what is free.
+        model_kwargs: keyword arguments of the model whose names are taken by this function.
+        **kwargs: all other keyword arguments of the model.
+    """
+    if groups is None:
+        raise TypeError("groups is None; name what is asked about: groups=[[0], [4, 7]]")
+    call = model_call(model, args, {**kwargs, **(model_kwargs or {})})
+    options = Options.of(options)
+    prepare(model, call)
+    source = find_source(model, call, of, start)
+    return decompose_source(model, call, source, groups, probes, options, memory)
+
+
+def decompose_source(
+    model: Any,
+    call: ModelCall,
+    source: Source,
+    groups: Any,
+    probes: Iterable[str],
+    options: Options,
+    memory: Memory,
+) -> Decomposition:
+    """`decompose` after its arguments have been understood."""
+    share = source_shares(source, groups)
+    if source.beside_plain_nodes:
+        share = mapped_tensors(lambda s: torch.cat([s, s.new_zeros(1, *s.shape[1:])]), share)
+    names = _known(model, probes)
+    cuts = chunks(number_of(share), memory, model, call, lambda: survey(model, call, source, options).largest)
+    found = _joined([_one_pass(model, call, source, some(share, cut), names, options) for cut in cuts])
+    return _beyond_the_last(found) if source.beside_plain_nodes else found
+
+
+def _beyond_the_last(d: Decomposition) -> Decomposition:
+    """The targets beyond that of the last group, which is empty."""
+    target = mapped_tensors(lambda t: t[:-1] - t[-1:], d.target)
+    return Decomposition(d.total, target, {name: _beyond_the_last(probe) for name, probe in d.probes.items()})
+
+
+def _one_pass(
+    model: Any, call: ModelCall, source: Source, share: Any, names: tuple[str, ...], options: Options
+) -> Decomposition:
+    """All groups at once, with sparse targets unless the model writes into them in place."""
+    try:
+        return _run(model, call, source, share, names, Run(number_of(share), options))
+    except NeedsDense:
+        return _run(model, call, source, share, names, Run(number_of(share), options, sparse=False))
+
+
+def _run(model: Any, call: ModelCall, source: Source, share: Any, names: tuple[str, ...], run: Run) -> Decomposition:
+    """Operations without a rule are all found before the error is raised."""
+    found: dict[str, Decomposition] = {}
+
+    def keep(path: str, value: Any) -> None:
+        """Note a probe as it is now; the model may write into it later."""
+        if path in names:
+            with run.aside():
+                found[path] = _result(value, run.groups, f"the probe {path}", copy=True)
+
+    replica = replicate(model, run, keep if names else None)
+    replaced = source.start(run, replica, share)
+    try:
+        with run.active():
+            output = call.run(replica, *replaced)
+    except MissingRuleError as error:
+        raise MissingRuleError(survey(model, call, source, run.options).missing or error.missing) from None
+    source.finish()
+    unreached = [name for name in names if name not in found]
+    if unreached:
+        raise ValueError(f"probes names {unreached}, which the model did not call in this forward pass")
+    return _result(output, run.groups, "the model's output", found)
+
+
+@dataclass(frozen=True)
+class AtRows:
+    """What single nodes contribute to some rows of the output, stored where it can be other than zero."""
+
+    total: Any
+    """The model's output."""
+    target: SparseRows
+    """``[K, rows, …]``."""
+    probe: SparseRows | None = None
+    """The same in a hidden representation."""
+
+
+def decompose_at(
+    model: Any,
+    call: ModelCall,
+    source: Source,
+    groups: Singles,
+    rows: Tensor,
+    probe: str,
+    options: Options,
+    active: ActiveRows,
+) -> AtRows:
+    """What single nodes contribute to some rows of the output, without the work for the others.
+
+    Raises `NeedsWhole` where the model does something else than pass messages and treat rows one by one.
+    """
+    run = Run(len(groups.nodes), options, active_rows=active)
+    seen: list[Any] = []
+
+    def keep(path: str, value: Any) -> None:
+        if path == probe:
+            seen.append(value)
+
+    replica = replicate(model, run, keep if probe else None)
+    if isinstance(replica, nn.Module):
+        active.attach(replica)
+    replaced = source.start(run, replica, groups)
+    try:
+        with run.active():
+            output = call.run(replica, *replaced)
+    except NeedsDense:
+        raise NeedsWhole from None
+    if not isinstance(output, Tensor) or not output.dim() or (probe and not seen):
+        raise NeedsWhole
+    hidden = _at(seen[-1], rows, len(output)) if probe else None
+    return AtRows(total_of(output), _at(output, rows), hidden)
+
+
+def _at(value: Any, rows: Tensor, size: int | None = None) -> SparseRows:
+    """The sparse target of some rows."""
+    pairs = value.sparse if carries(value) else None
+    if pairs is None or pairs.rest is not None or (size is not None and pairs.size != size):
+        raise NeedsWhole
+    return pairs.wanted(rows)
+
+
+@contextmanager
+def whole_survey(model: Any, call: ModelCall, source: Source) -> Iterator[None]:
+    """Let an error about missing rules speak of the user's own arguments, not of a part that was cut out."""
+    try:
+        yield
+    except MissingRuleError as error:
+        raise MissingRuleError(survey(model, call, source).missing or error.missing) from None
+
+
+def survey(model: Any, call: ModelCall, source: Source, options: Options | None = None) -> Run:
+    """Run the model with no groups at all: which operations portions meet, and which of them lack a rule."""
+    run = Run(0, options or Options(), collect=True)
+    replica = replicate(model, run)
+    replaced = source.start(run, replica, source_shares(source, None))
+    try:
+        with run.active():
+            call.run(replica, *replaced)
+    except Exception:
+        if not run.missing:  # else it may be a consequence of what is missing
+            raise
+    return run
+
+
+def source_shares(source: Source, groups: Any) -> Any:
+    """The groups' shares of what a source splits; of no groups at all for None."""
+    rows = source.rows
+    if groups is None:
+        return mapped_tensors(lambda x: x.new_zeros(0, len(x)), rows)
+    return shares(groups, rows, source.what)
+
+
+def _result(
+    output: Any, groups: int, what: str, probes: Mapping[str, Decomposition] | None = None, copy: bool = False
+) -> Decomposition:
+    leaves, shape = tree_flatten(output)
+    if not any(carries(leaf) for leaf in leaves):
+        raise LostPortionsError(
+            f"{what} carries no portions: they got lost on the way (the values were copied out of the tensors) or the"
+            " node features do not reach it"
+        )
+    totals = [total_of(leaf) for leaf in leaves]
+    targets = [_leaf_target(leaf, groups) for leaf in leaves]
+    if copy:
+        totals, targets = ([x.clone() if isinstance(x, Tensor) else x for x in part] for part in (totals, targets))
+    return Decomposition(tree_unflatten(totals, shape), tree_unflatten(targets, shape), probes or {})
+
+
+def _leaf_target(leaf: Any, groups: int) -> Any:
+    """The target of one part of an output; what is no float tensor has none."""
+    return target_of(leaf, groups) if isinstance(leaf, Tensor) and leaf.is_floating_point() else None
+
+
+def _known(model: Any, probes: Iterable[str]) -> tuple[str, ...]:
+    names = (probes,) if isinstance(probes, str) else tuple(probes)
+    known = [name for name, _ in model.named_modules()] if isinstance(model, nn.Module) else []
+    for name in names:
+        if not isinstance(name, str) or name.removesuffix(":input") not in known:
+            raise ValueError(f"probes names {name!r}, but the model's modules are {[n for n in known if n]}")
+    return names
+
+
+def _joined(parts: list[Decomposition]) -> Decomposition:
+    """The answers of several passes as one; the total is the same in all of them."""
+    if len(parts) == 1:
+        return parts[0]
+    flat = [tree_flatten(part.target) for part in parts]
+    leaves = [None if group[0] is None else torch.cat(group) for group in zip(*[f[0] for f in flat], strict=True)]
+    probes = {name: _joined([part.probes[name] for part in parts]) for name in parts[0].probes}
+    return Decomposition(parts[0].total, tree_unflatten(leaves, flat[0][1]), probes)

@@ -1,0 +1,406 @@
+"""Runs operations on portions: totals by the operation itself, targets by its rule.
+
+A run is a dispatch mode, so it sees every ATen operation of the thread that entered it, below all Python
+aliases and C++ composites. It adopts freshly made buffers, because a model may write portions into them later.
+"""
+
+import functools
+import weakref
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Self
+
+import torch
+from torch import Tensor
+from torch._ops import OpOverload
+from torch.utils._mode_utils import no_dispatch
+from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes, _pop_mode, _push_mode
+
+from .by_pairs import by_pairs
+from .options import Options
+from .portions import (
+    Alias,
+    LostPortionsError,
+    Messages,
+    Portions,
+    carries,
+    leaves,
+    mapped,
+    portions_in,
+    total_of,
+    totals,
+    zeros,
+)
+from .process_state import FUSED_KERNELS, patched, random_state_kept
+from .registry import (
+    FACTORIES,
+    FUNCTIONS,
+    RULES,
+    Call,
+    Missing,
+    MissingRuleError,
+    OpSchema,
+    Rule,
+    aten,
+    op_schema,
+    operation_rule,
+    out_of_place,
+    without_out,
+)
+from .sparse_rows import ActiveRows, SparseRows
+
+
+class NeedsDense(Exception):
+    """A model writes in place where a sparse target cannot follow; the run must be made again without them."""
+
+
+class Run(TorchDispatchMode):
+    """One pass of a model over K groups.
+
+    With ``collect=True`` operations without a rule do not raise but are noted in ``missing`` and give zeros:
+    with K = 0 groups that surveys a model at the price of a plain forward pass.
+    """
+
+    def __init__(
+        self,
+        groups: int,
+        options: Options,
+        collect: bool = False,
+        sparse: bool = True,
+        active_rows: ActiveRows | None = None,
+    ) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.active_rows = active_rows
+        self.sparse = sparse
+        self.groups = groups
+        self.options = options
+        self.collect = collect
+        self.missing: list[Missing] = []
+        self.seen: Counter[tuple[str, str, str]] = Counter()
+        self.module = ""
+        self.largest = 0
+        self._aside = False
+        self._pending: weakref.WeakSet[Messages] = weakref.WeakSet()
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False  # spares every operation a wrapper; nothing is compiled during a run
+
+    # The base class also keeps process-wide flags for the compiler, which two threads would leave in disorder.
+    def __enter__(self) -> Self:
+        _push_mode(self)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        _pop_mode()
+
+    @contextmanager
+    def active(self) -> Iterator[Self]:
+        """Make this thread's operations go through the run; afterwards everything is as before."""
+        # Fused kernels of transformers and recurrent layers hide their operations from the dispatcher.
+        redirected = patched(FUNCTIONS, self.call_function)
+        with torch.no_grad(), random_state_kept(), FUSED_KERNELS.off(), redirected, self:
+            yield self
+
+    @contextmanager
+    def aside(self) -> Iterator[None]:
+        """For operations that are not the model's own: of rules and of those who watch."""
+        outer, self._aside = self._aside, True
+        try:
+            yield
+        finally:
+            self._aside = outer
+
+    def __torch_dispatch__(
+        self, func: OpOverload, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        if self._aside:
+            return func(*args, **kwargs)
+        schema = op_schema(func)
+        if schema.composite and operation_rule(func) is None:  # in inference mode they arrive in one piece
+            with self:
+                return func.decompose(*args, **kwargs)
+        if schema.draws and operation_rule(func) is None:
+            self._refuse_dropout(func, args)
+        if Portions not in types:
+            return self._adopt(schema, _computed(func, args, kwargs))
+        buffers = portions_in(args)
+        if kwargs:
+            buffers += portions_in(kwargs.values())
+        if not any(x.alias.touched for x in buffers):
+            return self._plain(func, schema, args, kwargs)
+        if schema.carries_nothing:
+            return self._adopt(schema, _computed(func, totals(args), totals(kwargs)))
+        if schema.outs:
+            return self._into_outs(func, schema.outs, args, kwargs)
+        if schema.writes_first:
+            return self._in_place(func, args, kwargs)
+        return self._out_of_place(func, args, kwargs)
+
+    def _plain(self, func: OpOverload, schema: OpSchema, args: Any, kwargs: Any) -> Any:
+        """No portion takes part; views of buffers stay buffers, in-place forms return the buffer itself."""
+        out = _computed(func, totals(args), totals(kwargs))
+        if schema.mutable:
+            if torch.Tag.inplace_view in func.tags:
+                args[0].target = zeros(out, self.groups)
+                with no_dispatch():
+                    func(*args, **kwargs)
+            return args[0] if isinstance(out, Tensor) else out
+        if schema.is_view:
+            return self._view(func, out, args, kwargs)
+        return self._adopt(schema, out)
+
+    def _adopt(self, schema: OpSchema, out: Any) -> Any:
+        """Freshly made memory becomes a buffer: the model may write portions into it later.
+
+        Not only ``zeros`` and the like make buffers. An LSTM adds portions in place to what it computed from its
+        initial state, which carries none.
+        """
+        if not schema.makes_memory:
+            return out
+        if type(out) is Tensor:
+            return Portions(out, None, self.groups) if _is_buffer(out) else out
+        return mapped(lambda x: Portions(x, None, self.groups) if _is_buffer(x) else x, out)
+
+    def _view(self, func: OpOverload, out: Any, args: Any, kwargs: Any) -> Any:
+        base: Portions = args[0]
+        if (
+            self.active_rows is not None and not base.alias.touched
+        ):  # zeros of all groups and rows are better not written out
+            base.alias.loose = True
+            return mapped(lambda x: Portions(x, None, self.groups, base.alias) if _is_float(x) else x, out)
+        target = self._rule(func, out, args, kwargs)
+        if any(isinstance(part, SparseRows) for part in leaves(target)):
+            base.alias.loose = True
+            return _wrap(out, target, base)
+        if not base.alias.shared and not _share_memory(target, base.target):
+            # Rows first is the faster order, groups first the one in which every view of the total is possible.
+            base.target = base.target.contiguous()
+            target = self._rule(func, out, args, kwargs)
+        base.alias.shared = True
+        return _wrap(out, target, base)
+
+    def _out_of_place(self, func: OpOverload, args: Any, kwargs: Any) -> Any:
+        out = _computed(func, totals(args), totals(kwargs))
+        if op_schema(func).is_view and isinstance(args[0], Portions):
+            return self._view(func, out, args, kwargs)
+        return self._keep(_wrap(out, self._rule(func, out, args, kwargs), None))
+
+    def _keep(self, out: Any) -> Any:
+        """Remember messages that are not written out, for as long as they live."""
+        if isinstance(out, Portions) and out.messages is not None:
+            self._pending.add(out.messages)
+        return out
+
+    def _into_outs(self, func: OpOverload, outs: tuple[str, ...], args: Any, kwargs: Any) -> Any:
+        """``out=``: the operation without it, then a copy; of ``sort`` and its kin the schema has a name for each."""
+        functional, given = without_out(func), [kwargs[name] for name in outs]
+        if functional is None:
+            return self._unknown(func, args, kwargs, given[0] if len(given) == 1 else tuple(given))
+        value = self._out_of_place(functional, args, {k: v for k, v in kwargs.items() if k not in outs})
+        values = value if isinstance(value, tuple) else (value,)
+        done = [self._copied(into, part) for into, part in zip(given, values, strict=True)]
+        return done[0] if len(done) == 1 else tuple(done)
+
+    def _copied(self, into: Any, value: Any) -> Any:
+        if isinstance(value, Portions):
+            return self._in_place(aten.copy_.default, (into, value), {})
+        total_of(into).copy_(value)
+        return into
+
+    def _in_place(self, func: OpOverload, args: Any, kwargs: Any) -> Any:
+        """Compute out of place, then copy into both halves, so that views go on sharing memory."""
+        functional, into = out_of_place(func), args[0]
+        if functional is None:
+            self._unknown(func, args, kwargs, None)
+            func(*totals(args), **totals(kwargs))
+            return into
+        if not isinstance(into, Portions):
+            raise LostPortionsError(
+                f"{func} writes portions into a plain tensor of shape {tuple(into.shape)} {self._where()}; it was not"
+                " made during the forward pass (a parameter, a buffer of the model, an argument). Clone it first, or"
+                " put the model into eval mode if this is a running statistic."
+            )
+        total = _computed(functional, totals(args), totals(kwargs))
+        target = self._rule(functional, total, args, kwargs)
+        if torch.Tag.inplace_view in func.tags:
+            return self._reshape(func, args, kwargs, target)
+        self._write(into, target)
+        into.total.copy_(total)
+        return into
+
+    def _reshape(self, func: OpOverload, args: Any, kwargs: Any, target: Tensor) -> Any:
+        """``transpose_`` and its kin write nothing: they give the tensor itself another shape, and so its wrapper."""
+        into: Portions = args[0]
+        func(into.total, *args[1:], **kwargs)
+        into.target = target
+        with no_dispatch():
+            func(*args, **kwargs)
+        return into
+
+    def _write(self, into: Portions, target: Tensor | SparseRows) -> None:
+        if into.alias.loose:
+            raise NeedsDense
+        if into.alias.broken:
+            raise LostPortionsError(
+                f"a view of shape {tuple(into.shape)} is written in place {self._where()}, but its memory could not be"
+                " shared with its base; write into the base or out of place"
+            )
+        if into.alias.shared:
+            for messages in list(self._pending):  # they may read from the memory that is about to change
+                messages.dense()
+            into.target.copy_(target.dense() if isinstance(target, SparseRows) else target)
+        else:
+            into.target = target if isinstance(target, SparseRows) else target.to(into.dtype)
+        into.alias.touched = True
+
+    def _rule(self, func: OpOverload, total: Any, args: Any, kwargs: Any) -> Any:
+        """The targets of an operation's outputs, by its rule."""
+        found = operation_rule(func)
+        self._note(func, args, kwargs, found)
+        if found is None:
+            return self._unknown(func, args, kwargs, total)
+        return self._apply(found, func, total, args, kwargs)
+
+    def _apply(self, found: Rule, op: Any, total: Any, args: Any, kwargs: Any) -> Any:
+        if not (isinstance(op, OpOverload) and op_schema(op).is_view):  # views of buffers are buffers
+            args = _all_without_buffers(args)
+            kwargs = mapped(_without_buffers, kwargs) if kwargs else kwargs
+        call = Call(op, total, self.groups, self.options)
+        try:
+            with self.aside():
+                if isinstance(op, OpOverload) and _any_by_pairs(args, kwargs):
+                    target = by_pairs(found, call, args, kwargs)
+                    if target is not None:
+                        return target
+                return found(call, *args, **kwargs)
+        except NotImplementedError as error:
+            return self._unknown(op, args, kwargs, total, str(error))
+
+    def _unknown(self, func: Any, args: Any, kwargs: Any, total: Any, reason: str = "") -> Any:
+        missing = Missing(_name(func), self.module, _shapes(args, kwargs), reason)
+        if not self.collect:
+            raise MissingRuleError([missing])
+        self.missing.append(missing)
+        return mapped(lambda x: zeros(x, self.groups) if _is_buffer(x) else None, total)
+
+    def call_function(self, function: Any, original: Any, args: Any, kwargs: Any) -> Any:
+        """A Python function that has a rule."""
+        return self._call_python(RULES[function], function, original, args, kwargs)
+
+    def call_module(self, found: Rule, module: torch.nn.Module, *args: Any, **kwargs: Any) -> Any:
+        """A module whose type has a rule; the rule finds the module as ``call.op``."""
+        forward = functools.partial(type(module).forward, module)
+        return self._call_python(found, module, forward, args, kwargs)
+
+    def _call_python(self, found: Rule, op: Any, original: Any, args: Any, kwargs: Any) -> Any:
+        values = list(leaves((args, kwargs)))
+        if self._aside or not any(isinstance(x, Portions) for x in values):
+            return self._call_plain(original, args, kwargs)
+        if not any(carries(x) for x in values):
+            return original(*args, **kwargs)
+        self._note(_name(op), args, kwargs, found)
+        with self.aside():
+            total = original(*totals(args), **totals(kwargs))
+        return _wrap(total, self._apply(found, op, total, args, kwargs), None)
+
+    def _call_plain(self, original: Any, args: Any, kwargs: Any) -> Any:
+        """A function that meets no portions, without a look at its operations; what it makes are buffers."""
+        with _disable_current_modes():
+            out = original(*args, **kwargs)
+        if self._aside:
+            return out
+        own = {id(x) for x in leaves((args, kwargs))}
+        return mapped(lambda x: Portions(x, None, self.groups) if _is_buffer(x) and id(x) not in own else x, out)
+
+    def _note(self, op: Any, args: Any, kwargs: Any, found: Rule | None) -> None:
+        if self.collect:
+            self.seen[str(op), self.module, found.__name__ if found else ""] += 1
+            sizes = (total_of(x).numel() * x.element_size() for x in leaves((args, kwargs)) if carries(x))
+            self.largest = max(self.largest, *sizes, 0)
+
+    def _refuse_dropout(self, func: OpOverload, args: Any) -> None:
+        """Entries dropped at random make every pass another model."""
+        of_portions = any(carries(x) for x in leaves(args)) and func.overloadpacket not in FACTORIES
+        if of_portions or (func.overloadpacket is aten.bernoulli_ and isinstance(args[0], Portions)):
+            raise LostPortionsError(
+                f"{func} draws random numbers on portions {self._where()}: the model is in training mode or drops"
+                " entries always. Call model.eval() first; explanations of a random pass mean nothing."
+            )
+
+    def _where(self) -> str:
+        return f"in module {self.module!r}" if self.module else "in the model itself"
+
+
+def _computed(func: OpOverload, args: Any, kwargs: Any) -> Any:
+    """The model's own value of an operation, to the last bit."""
+    if not op_schema(func).by_onednn:
+        return func(*args, **kwargs)
+    with FUSED_KERNELS.as_before():
+        return func(*args, **kwargs)
+
+
+def _wrap(total: Any, target: Any, base: Portions | None) -> Any:
+    """Put totals and targets together; outputs that are no float tensors carry nothing."""
+    if isinstance(total, tuple | list):
+        return type(total)(_wrap(t, g, base) for t, g in zip(total, target, strict=True))
+    if target is None or not _is_float(total):
+        return total
+    if target.shape[1:] != total.shape:
+        raise ValueError(f"a rule gave a target of shape {tuple(target.shape)} for a total of {tuple(total.shape)}")
+    return Portions(total, target, alias=_alias_of(base, target))
+
+
+def _alias_of(base: Portions | None, target: Tensor) -> Alias | None:
+    if base is None:
+        return None
+    if base.alias.loose or _share_memory(target, base.target):
+        return base.alias
+    alias = Alias(base.alias.touched)
+    alias.broken = True
+    return alias
+
+
+def _share_memory(view: Any, base: Tensor) -> bool:
+    parts = [view] if isinstance(view, Tensor) else [part for part in view if part is not None]
+    place = base.untyped_storage().data_ptr()
+    return all(part.untyped_storage().data_ptr() == place for part in parts)
+
+
+def _is_float(x: Any) -> bool:
+    return isinstance(x, Tensor) and (x.is_floating_point() or x.is_complex())
+
+
+def _all_without_buffers(args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """`_without_buffers` of everything; most operations have no buffer among their operands."""
+    if all(x.alias.touched for x in portions_in(args)):
+        return args
+    return tuple([mapped(_without_buffers, x) for x in args])
+
+
+def _without_buffers(x: Any) -> Any:
+    """Rules see portions and plain tensors: a buffer that nothing was written into is plain."""
+    return x.total if isinstance(x, Portions) and not x.alias.touched else x
+
+
+def _any_by_pairs(args: Any, kwargs: Any) -> bool:
+    return any(x.is_by_pairs for x in portions_in((args, *kwargs.values())))
+
+
+def _is_buffer(x: Any) -> bool:
+    return _is_float(x) and not isinstance(x, Portions) and x.layout == torch.strided
+
+
+def _name(op: Any) -> str:
+    """An operation as `@rule` takes it; of a Python function or a module type where it is found."""
+    if isinstance(op, OpOverload):
+        return str(op)
+    named = type(op) if isinstance(op, torch.nn.Module) else op
+    return f"{named.__module__}.{named.__qualname__}"
+
+
+def _shapes(args: Any, kwargs: Any) -> str:
+    tensors = (x for x in leaves((args, kwargs)) if isinstance(x, Tensor))
+    return ", ".join(str(list(x.shape)) for x in tensors)

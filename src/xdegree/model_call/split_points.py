@@ -1,0 +1,304 @@
+"""Where portions start: in the features of nodes or edges, behind an embedding, or in the messages along edges."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol, get_args
+
+import torch
+from torch import Tensor, nn
+from torch_geometric.nn import MessagePassing
+
+from ..engine.portions import LostPortionsError, Portions, total_of
+from ..engine.run import Run
+from ..engine.sparse_rows import sparse_share
+from .call import ModelCall, mapped_tensors, short
+from .edges import find_edges, match_edges
+from .groups import Singles, split
+from .shadow_model import replicate, run_plain
+
+Of = Literal["node", "edge", "feature", "edge_feature"]
+
+
+class Source(Protocol):
+    """Splits something into portions, given the share that each group has of it."""
+
+    @property
+    def rows(self) -> Any:
+        """A float tensor with a row for each node or edge that groups are made of, or a dict of them by type."""
+
+    @property
+    def what(self) -> str:
+        """One row of it, in a word."""
+
+    @property
+    def beside_plain_nodes(self) -> bool:
+        """Whether nodes carry no portions at all.
+
+        The paper's softmax gives nothing a share too, which only goes because the values that attention is
+        multiplied with are empty then. With plain values it would stay, and is taken off: nothing contributes 0.
+        """
+
+    def start(self, run: Run, replica: Any, share: Any) -> list[tuple[Any, Any]]:
+        """Arrange for the portions of a run; returns the arguments (old, new) that it replaces."""
+
+    def finish(self) -> None:
+        """Raise if the portions never started."""
+
+
+def find_source(model: Any, call: ModelCall, of: Of = "node", start: str | None = None) -> Source:
+    """The source that the user means, or an error that says what is missing."""
+    if of not in get_args(Of):
+        raise ValueError(f"of must be one of {get_args(Of)} (got {of!r})")
+    if start is not None:
+        if of not in ("node", "feature"):
+            raise ValueError(f"start names the module where the portions of nodes start; it does not go with of={of!r}")
+        return _module_source(model, call, start)
+    if of == "edge":
+        return MessageSource(call, _edges_of(call))
+    if of == "edge_feature":
+        value = call.get("edge_attr", "edge_weight", "edge_attr_dict", "edge_weight_dict")
+        if value is None:
+            raise ValueError(
+                "of='edge_feature' needs edge_attr or edge_weight among the model's arguments, by that name"
+            )
+        return ArgumentSource(_checked(value, "edge", model), "edge")
+    return ArgumentSource(_checked(call.x, "node", model), "node")
+
+
+@dataclass
+class ArgumentSource:
+    """Features that are an argument of the model."""
+
+    rows: Any
+    what: str
+
+    @property
+    def beside_plain_nodes(self) -> bool:
+        """True for the features of edges."""
+        return self.what == "edge"
+
+    def start(self, run: Run, replica: Any, share: Any) -> list[tuple[Any, Any]]:  # noqa: ARG002
+        """The features as portions in their place."""
+        if isinstance(share, Singles) and run.active_rows is not None:
+            return [(self.rows, Portions(self.rows.detach().clone(), share.split(self.rows.detach(), run.active_rows)))]
+        if isinstance(self.rows, Mapping):
+            return [(self.rows, {kind: _portions(x, share[kind]) for kind, x in self.rows.items()})]
+        return [(self.rows, _portions(self.rows, share, run.sparse))]
+
+    def finish(self) -> None:
+        """Portions always start here."""
+
+
+SPARSE_BELOW = 1 / 16
+"""The share of nodes in a group, on average, below which targets start sparse."""
+
+
+def _portions(x: Tensor, share: Tensor, sparse: bool = False) -> Portions:
+    x, share = x.detach(), share.to(x.dtype)
+    if sparse and x.dim() > 1 and share.dim() == 2 and int(share.count_nonzero()) <= SPARSE_BELOW * share.numel():
+        return Portions(x.clone(), sparse_share(x, share))
+    return Portions(x.clone(), split(x, share))
+
+
+@dataclass
+class ModuleSource:
+    """The output of a module, as of an embedding of whole numbers."""
+
+    path: str
+    rows: Tensor
+    """What the module gives for these arguments."""
+    what: str = "node"
+    beside_plain_nodes: bool = False
+
+    def start(self, run: Run, replica: Any, share: Any) -> list[tuple[Any, Any]]:
+        """Split the module's output whenever it is called."""
+
+        def divide(_module: nn.Module, _args: Any, output: Any) -> Portions:
+            with run.aside():
+                return _portions(_one_row_per_node(self.path, total_of(output), len(self.rows)), share)
+
+        replica.get_submodule(self.path).register_forward_hook(divide)
+        return []
+
+    def finish(self) -> None:
+        """Portions always start here: the module was seen to be called."""
+
+
+def _one_row_per_node(path: str, output: Any, nodes: int) -> Tensor:
+    if isinstance(output, Tensor) and output.is_floating_point() and output.dim() and len(output) == nodes:
+        return output
+    got = f"{output.dtype} {list(output.shape)}" if isinstance(output, Tensor) else type(output).__name__
+    raise TypeError(f"start={path!r} must give one float row per node, {nodes} (got {got})")
+
+
+def _module_source(model: Any, call: ModelCall, start: str) -> ModuleSource:
+    known = [name for name, _ in model.named_modules() if name] if isinstance(model, nn.Module) else []
+    if start not in known:
+        raise ValueError(f"start names {start!r}, but the model's modules are {short(known)}")
+    if not isinstance(call.x, Tensor):
+        raise TypeError("start needs the nodes' numbers as a tensor, the first argument of the model")
+    found: list[Any] = []
+    replica = replicate(model)
+    replica.get_submodule(start).register_forward_hook(lambda _module, _args, output: found.append(output))
+    run_plain(replica, call)
+    if not found:
+        raise ValueError(f"start names {start!r}, which the model did not call in this forward pass")
+    return ModuleSource(start, _one_row_per_node(start, found[-1], len(call.x)))
+
+
+@dataclass
+class MessageSource:
+    """The messages that travel along edges, in every layer."""
+
+    call: ModelCall
+    edges: Any
+    """``[2, E]``, or a dict of them by type."""
+    what: str = "edge"
+    beside_plain_nodes: bool = False
+    started: bool = False
+
+    @property
+    def rows(self) -> Any:
+        """A row for each edge."""
+        return mapped_tensors(lambda e: torch.zeros(e.shape[1], device=e.device), self.edges)
+
+    def start(self, run: Run, replica: Any, share: Any) -> list[tuple[Any, Any]]:
+        """Give each group the messages of its edges whenever messages are passed; nodes bring nothing of their own."""
+        if not isinstance(replica, nn.Module):
+            raise TypeError("of='edge' follows the message passing of a model's modules; give the module itself")
+        layers = [m for m in replica.modules() if isinstance(m, MessagePassing)]
+        for module in layers:
+            _Messages(self, module, run, share).attach()
+        x = self.call.x
+        nothing = run.groups
+        if isinstance(x, Mapping):
+            return [(x, {kind: _portions(v, v.new_zeros(nothing, len(v))) for kind, v in x.items()})]
+        return [(x, _portions(x, x.new_zeros(nothing, len(x))))]
+
+    def finish(self) -> None:
+        """Messages must have been passed."""
+        if not self.started:
+            raise LostPortionsError(
+                "of='edge' found no messages: the model does not pass them with PyG's propagate() over an edge_index"
+            )
+
+
+class _Messages:
+    """Watches the messages of one layer."""
+
+    def __init__(self, source: MessageSource, module: Any, run: Run, share: Any) -> None:
+        self.source, self.module, self.run, self.share = source, module, run, share
+        self.edges: Tensor | None = None
+
+    def attach(self) -> None:
+        """PyG's own hooks, on the replica."""
+        self.module.register_propagate_forward_pre_hook(self.before)
+        self.module.register_message_forward_hook(self.after)
+        self.module.register_message_and_aggregate_forward_pre_hook(self.refuse)
+
+    def before(self, _module: Any, args: Any) -> None:
+        """Note the edges of this round of messages."""
+        self.edges = args[0]
+
+    def refuse(self, _module: Any, _args: Any) -> None:
+        """Fused layers have no messages to follow."""
+        raise NotImplementedError(
+            f"of='edge' cannot follow messages in {self.run.module!r}: with a sparse adjacency the layer never writes"
+            " them out. Give the edges as edge_index [2, E]"
+        )
+
+    def after(self, module: Any, _args: Any, output: Any) -> Any:
+        """The messages of a group's edges are all its own; the others stay what they are."""
+        with self.run.aside():
+            return self._split(module, output)
+
+    def _split(self, module: Any, output: Any) -> Any:
+        total = total_of(output)
+        share = self._share_of_layer()
+        dim = module.node_dim % total.dim()
+        shape = [self.run.groups, *[1] * dim, share.shape[1], *[1] * (total.dim() - dim - 1)]
+        share = share.reshape(shape).to(total.dtype)
+        target = output.target if isinstance(output, Portions) else total.new_zeros(())
+        self.source.started = True
+        return Portions(total, target + share * (total - target))
+
+    def _share_of_layer(self) -> Tensor:
+        """The groups' shares of the edges that this layer works on, ``[K, edges]``; nobody has one of added edges."""
+        own, layer = self.source.edges, total_of(self.edges)
+        if not isinstance(own, Mapping):
+            return _matched(own, layer, self.share)
+        kinds = _types_one_after_another(own, layer)
+        if kinds:
+            return torch.cat([self.share[kind] for kind in kinds], 1)
+        same = [kind for kind, e in own.items() if e.shape == layer.shape and torch.equal(e, layer)]
+        if len(same) != 1:  # several types with the same edges, or a layer that adds or drops some: its name tells
+            named = [kind for kind in own if _is_named(self.run.module, kind)]
+            same = [kind for kind in named if kind in same] or (named if not same else [])
+        if len(same) != 1:
+            raise NotImplementedError(
+                f"of='edge' cannot tell which type of edges {self.run.module!r} works on ({len(same)} types fit)"
+            )
+        return _matched(own[same[0]], layer, self.share[same[0]])
+
+
+def _matched(own: Tensor, layer: Any, share: Tensor) -> Tensor:
+    ids = match_edges(own, layer)
+    nobodys = share.new_zeros(len(share), 1)  # added edges are in no group: the last column, −1
+    return torch.cat([share, nobodys], 1)[:, ids]
+
+
+def _types_one_after_another(own: Mapping[Any, Tensor], layer: Any) -> list[Any]:
+    """All types in order if a layer works on all of them at once, as HGTConv does, with nodes numbered anew."""
+    counts = [e.shape[1] for e in own.values()]
+    if not isinstance(layer, Tensor) or layer.layout != torch.strided or layer.shape[1] != sum(counts) or len(own) == 1:
+        return []
+    offsets = [part - e for part, e in zip(layer.split(counts, 1), own.values(), strict=True)]
+    return list(own) if all(bool((offset == offset[:, :1]).all()) for offset in offsets) else []
+
+
+def _is_named(path: str, kind: Any) -> bool:
+    """Whether a module is called by a type of edges, as `HeteroConv` and `to_hetero` do."""
+    names = {"__".join(kind), "___".join(kind), "<" + "___".join(kind) + ">"}
+    return bool(names & set(path.split(".")))
+
+
+def _edges_of(call: ModelCall) -> Any:
+    value = find_edges(call)
+    if value is None:
+        raise ValueError("of='edge' needs an edge_index [2, E] (or edge_index_dict) among the model's arguments")
+    return value
+
+
+def _checked(x: Any, what: str, model: Any) -> Any:
+    """Features that can be split, or a clear error."""
+    if isinstance(x, Mapping):
+        if not x:
+            raise ValueError(f"the dict of {what} features is empty")
+        for kind, value in x.items():
+            _check_features(value, f"{what} features of type {kind!r}", model)
+        return x
+    return _check_features(x, f"{what} features", model)
+
+
+def _check_features(x: Any, what: str, model: Any) -> Tensor:
+    if not isinstance(x, Tensor):
+        raise TypeError(
+            f"{what} must be a float tensor, the model's first argument (got {type(x).__name__});"
+            " with several types of nodes give a dict of tensors"
+        )
+    if not x.is_floating_point():
+        raise TypeError(f"{what} must be floating point to be split into portions (got {x.dtype}); {_advice(model)}")
+    if x.dim() == 0:
+        raise ValueError(f"{what} must have a row per {what.split(maxsplit=1)[0]} (got a single number)")
+    if not bool(x.isfinite().all()):
+        bad = (~x.isfinite()).reshape(len(x), -1).any(1).nonzero().flatten().tolist()
+        raise ValueError(f"{what} must be finite (got NaN or infinity at {short(bad)}); clean them first")
+    return x
+
+
+def _advice(model: Any) -> str:
+    modules = model.named_modules() if isinstance(model, nn.Module) else []
+    tables = [name for name, m in modules if isinstance(m, nn.Embedding | nn.EmbeddingBag)]
+    if tables:
+        return f"name the embedding as the place where portions start: start={tables[0]!r}"
+    return "convert them: x.float()"

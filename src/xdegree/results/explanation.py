@@ -1,0 +1,195 @@
+"""The explanation of one prediction."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from ..engine.options import Options
+from ..model_call.outputs import Level
+from .files import read_json, require, write_json
+from .shared import COMMON, IDS, OF, at, check_common, check_count, plain, read_dtype, read_tensor, read_values
+from .tables import load_pandas
+
+if TYPE_CHECKING:
+    import networkx
+    import pandas
+    from torch_geometric.explain import Explanation as PyGExplanation
+
+FORMAT = "xdegree.explanation/1"
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """Signed scores for one prediction, in units of that prediction."""
+
+    prediction: Tensor
+    """The model's own output for what is explained, ``[C]``."""
+    target: int
+    """The class that is explained."""
+    index: int
+    """The node, link or graph that is explained: its row in the output."""
+    num_nodes: int
+    """Of the whole graph."""
+    nodes: Tensor
+    """The nodes that can contribute: the computation graph of a node or link, or all nodes of a graph."""
+    # In truth "| None". With Any instead, who asks for nodes, as is usual, need not prove to a type checker that they
+    # are there, and what is no method of a tensor is still found.
+    node_scores: Tensor | Any = None
+    """``[N]``; 0 outside the computation graph. None if something else than nodes was scored."""
+    class_scores: Tensor | None = None
+    """``[N, C]``: the same for every class."""
+    edge_index: Tensor | None = None
+    """``[2, E]``: the edges of the whole graph, as the model got them."""
+    edge_scores: Tensor | None = None
+    """``[E]``: of the messages along edges (``of="edge"``), or by their end points (``edges=…``)."""
+    feature_scores: Tensor | None = None
+    """``[N, F]``, of single features of nodes."""
+    edge_feature_scores: Tensor | None = None
+    """``[E]`` or ``[E, D]``, of edge weights or of single features of edges."""
+    reading: str = "contribution"
+    """What a score is: ``"contribution"``, ``"probability"`` or ``"strength"``."""
+    of: str = "node"
+    """What was scored: every ``"node"``, ``"edge"``, ``"feature"`` or ``"edge_feature"``."""
+    edges: str | None = None
+    """How edges were scored by their end points: the ``"pair"`` as one group, or the ``"mean"`` of their scores."""
+    options: Options = field(default_factory=Options)
+    """The choices among rules that made the scores."""
+    sampling_error: Tensor | None = None
+    """``[C]``: the output with a sampled neighbourhood, which the scores are of, minus the model's own output."""
+    level: Level | None = None
+    """What is explained: a ``"node"``, a link (``"edge"``) or a ``"graph"``; None where an older file does not say."""
+
+    def __post_init__(self) -> None:
+        """What views and files rely on."""
+        n, e = self.num_nodes, None if self.edge_index is None else self.edge_index.shape[-1]
+        check_common(self.prediction, self.target, self.level)
+        require(self.index >= 0 and n >= 0, "index and num_nodes must not be negative")
+        require(self.nodes.dim() == 1 and _between(self.nodes, n), f"nodes must lie between 0 and {n - 1}")
+        if self.edge_index is not None:
+            # Whether its nodes are between 0 and n - 1 is asked of files only: it takes a look at all edges.
+            require(self.edge_index.dim() == 2 and len(self.edge_index) == 2, "edge_index must be [2, E]")
+        for name, rows in (("node", n), ("class", n), ("feature", n), ("edge", e), ("edge_feature", e)):
+            scores = getattr(self, f"{name}_scores")
+            fits = scores is None or (scores.dim() > 0 and len(scores) == rows)
+            require(fits, f"{name}_scores must have one row per {'edge' if rows is e else 'node'} ({rows})")
+        require(self.node_scores is None or self.node_scores.dim() == 1, "node_scores must be a vector")
+        require(self.of in OF and getattr(self, f"{self.of}_scores") is not None, f"{self.of}_scores is missing")
+
+    @property
+    def scores(self) -> Tensor:
+        """The scores of what was explained: of nodes, edges, features or edge features."""
+        scores: Tensor = getattr(self, f"{self.of}_scores")
+        return scores
+
+    def top(self, k: int = 5) -> list[tuple[Any, float]]:
+        """The k largest scores by magnitude, signed, largest first, each with its node, its edge (u, v), or its place.
+
+        The place of a feature is (node, feature), that of an edge feature (edge, feature).
+        """
+        check_count(k)
+        flat = self.scores.flatten()
+        possible = self.nodes if self.of == "node" else flat.nonzero().flatten()
+        order = possible[torch.argsort(flat[possible].abs(), descending=True, stable=True)][:k].tolist()
+        return [(self._name(place), flat[place].item()) for place in order]
+
+    def _name(self, place: int) -> Any:
+        if self.of == "edge":
+            assert self.edge_index is not None
+            return tuple(self.edge_index[:, place].tolist())
+        width = self.scores.shape[1] if self.scores.dim() > 1 else None
+        return place if width is None else divmod(place, width)
+
+    def __repr__(self) -> str:
+        best = ", ".join(f"{name}: {score:+.4g}" for name, score in self.top(3))
+        return (
+            f"Explanation(index={self.index}{at(self.level)}, target={self.target}, reading={self.reading!r},"
+            f" nodes={len(self.nodes)} of {self.num_nodes}, top={{{best}}})"
+        )
+
+    def _repr_png_(self) -> bytes | None:
+        """How notebooks show it: as a picture, where the extra for plots is installed, else as text."""
+        from .notebook import picture
+
+        return picture(self)
+
+    def to_dataframe(self) -> "pandas.DataFrame":
+        """One row per node (edge, feature) that can contribute, sorted by magnitude (needs pandas)."""
+        pandas = load_pandas()
+        top = self.top(self.scores.numel())
+        return pandas.DataFrame({self.of: [name for name, _ in top], "score": [score for _, score in top]})
+
+    def to_networkx(self) -> "networkx.DiGraph[int]":
+        """The computation graph with a ``score`` on every node, and on every edge that has one (needs networkx)."""
+        import networkx
+
+        graph: networkx.DiGraph[int] = networkx.DiGraph(index=self.index, target=self.target, reading=self.reading)
+        inside = set(self.nodes.tolist())
+        for node in sorted(inside):
+            graph.add_node(node, **({} if self.node_scores is None else {"score": self.node_scores[node].item()}))
+        if self.edge_index is not None:
+            for number, (u, v) in enumerate(self.edge_index.t().tolist()):
+                if u in inside and v in inside:
+                    scored = {} if self.edge_scores is None else {"score": self.edge_scores[number].item()}
+                    graph.add_edge(u, v, **scored)
+        return graph
+
+    def to_pyg(self) -> "PyGExplanation":
+        """A ``torch_geometric.explain.Explanation`` with the same scores."""
+        from torch_geometric.explain import Explanation as PyGExplanation
+
+        nodes = None if self.node_scores is None else self.node_scores.unsqueeze(-1)
+        masks = {
+            "node_mask": nodes if self.feature_scores is None else self.feature_scores,
+            "edge_mask": self.edge_scores,
+        }
+        return PyGExplanation(
+            edge_index=self.edge_index,
+            prediction=self.prediction,
+            target=torch.tensor(self.target),
+            index=self.index,
+            num_nodes=self.num_nodes,
+            **{name: mask for name, mask in masks.items() if mask is not None},
+        )
+
+    def save(self, path: str | Path) -> Path:
+        """Write a JSON file, whole or not at all."""
+        content = {
+            "format": FORMAT,
+            "dtype": str(self.scores.dtype).removeprefix("torch."),
+            **{name: plain(getattr(self, name)) for name in _TENSORS},
+            **{name: getattr(self, name) for name in _VALUES},
+            "options": self.options.to_dict(),
+        }
+        return write_json(path, content)
+
+    @classmethod
+    def load(cls, path: str | Path) -> "Explanation":
+        """Read what `save` wrote; anything else is an error that says what does not fit."""
+        return read_json(path, FORMAT, "explanation", cls._from_content)
+
+    @classmethod
+    def _from_content(cls, content: dict[str, Any]) -> "Explanation":
+        dtype = read_dtype(content)
+        content = {**_ADDED_LATER, **content}
+        tensors = {name: read_tensor(content[name], torch.long if name in IDS else dtype) for name in _TENSORS}
+        for name in ("prediction", "nodes"):
+            require(tensors[name] is not None, f"{name} must be a list of numbers")
+        values = read_values(content, _VALUES)
+        edges, n = tensors["edge_index"], values["num_nodes"]
+        require(edges is None or _between(edges, n), f"edge_index must have nodes between 0 and {n - 1}")
+        return cls(**tensors, **values, options=Options(**content["options"]))  # type: ignore[arg-type]
+
+
+_TENSORS = (
+    *("prediction", "nodes", "node_scores", "class_scores"),
+    *("edge_index", "edge_scores", "feature_scores", "edge_feature_scores", "sampling_error"),
+)
+_VALUES = {**COMMON, "num_nodes": int}
+_ADDED_LATER = {"sampling_error": None, "level": None}
+
+
+def _between(ids: Tensor, n: int) -> bool:
+    return ids.numel() == 0 or (0 <= int(ids.min()) and int(ids.max()) < n)

@@ -1,0 +1,134 @@
+"""The explanations of many predictions, as a sparse matrix."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, overload
+
+import torch
+from torch import Tensor
+
+from ..engine.options import Options
+from ..model_call.outputs import Level
+from .explanation import Explanation
+from .shared import at
+from .tables import load_pandas
+
+if TYPE_CHECKING:
+    import pandas
+
+
+@dataclass(frozen=True, eq=False)
+class Explanations(Sequence[Explanation]):
+    """Explanations of several predictions by the nodes that contribute to them, stored where they are not zero.
+
+    A sequence of `Explanation`, each made when it is asked for, so that nothing of the size rows × nodes ever exists.
+    """
+
+    predictions: Tensor
+    """``[rows, C]``: the model's own outputs."""
+    targets: tuple[int, ...]
+    """The class of each that is explained."""
+    explained: tuple[int, ...]
+    """The nodes, links or graphs that are explained."""
+    num_nodes: int
+    """Of the whole graph."""
+    fields: Sequence[Tensor]
+    """The nodes that can contribute to each."""
+    row: Tensor
+    """The number of the explained row, in order, of each score."""
+    node: Tensor
+    """The node, in order for each row, of each score."""
+    scores: Tensor
+    """The scores that are not zero, row after row."""
+    class_scores: Tensor | None = None
+    """The scores for every class, ``[scores, C]``."""
+    edge_index: Tensor | None = None
+    """``[2, E]``: the edges of the whole graph."""
+    edge_scores: Tensor | None = None
+    """``[rows, E]``: of edges by their end points, if asked for."""
+    sampling_error: Tensor | None = None
+    """``[rows, C]``: the outputs with the sampled neighbourhoods minus those with the full ones."""
+    reading: str = "contribution"
+    """What a score is, as in `Explanation`."""
+    edges: str | None = None
+    """How edges were scored, as in `Explanation`."""
+    options: Options = field(default_factory=Options)
+    """The choices among rules that made the scores."""
+    level: Level | None = None
+    """What is explained: nodes, links (``"edge"``) or graphs."""
+
+    @property
+    def matrix(self) -> Tensor:
+        """The scores as a sparse matrix (CSR), ``[rows, nodes]``: explained × contributing."""
+        size = (len(self), self.num_nodes)
+        return torch.sparse_csr_tensor(self._starts, self.node, self.scores, size, check_invariants=False)
+
+    @cached_property
+    def _starts(self) -> Tensor:
+        counts = torch.bincount(self.row, minlength=len(self))
+        return torch.cat([counts.new_zeros(1), counts.cumsum(0)])
+
+    def __len__(self) -> int:
+        return len(self.explained)
+
+    @overload
+    def __getitem__(self, number: int) -> Explanation: ...
+
+    @overload
+    def __getitem__(self, number: slice) -> list[Explanation]: ...
+
+    def __getitem__(self, number: int | slice) -> Explanation | list[Explanation]:
+        """One explanation, with a score for every node."""
+        if isinstance(number, slice):
+            return [self[i] for i in range(*number.indices(len(self)))]
+        number = range(len(self))[number]
+        own = slice(int(self._starts[number]), int(self._starts[number + 1]))
+        return Explanation(
+            prediction=self.predictions[number].clone(),
+            target=self.targets[number],
+            index=self.explained[number],
+            num_nodes=self.num_nodes,
+            nodes=self.fields[number],
+            node_scores=self._spread(self.scores[own], self.node[own]),
+            class_scores=None if self.class_scores is None else self._spread(self.class_scores[own], self.node[own]),
+            edge_index=self.edge_index,
+            edge_scores=None if self.edge_scores is None else self.edge_scores[number],
+            sampling_error=None if self.sampling_error is None else self.sampling_error[number],
+            reading=self.reading,
+            edges=self.edges,
+            options=self.options,
+            level=self.level,
+        )
+
+    if not TYPE_CHECKING:  # or a type checker would believe that everything is there
+
+        def __getattr__(self, name: str) -> Any:
+            """Called for what is not there: say so to whoever takes several explanations for one."""
+            known = hasattr(Explanation, name)
+            advice = f"; it holds {len(self)} explanations, take one: found[0].{name}" if known else ""
+            raise AttributeError(f"Explanations has no {name!r}{advice}", name=name, obj=self)
+
+    def _spread(self, scores: Tensor, nodes: Tensor) -> Tensor:
+        out = scores.new_zeros(self.num_nodes, *scores.shape[1:])
+        out[nodes] = scores
+        return out
+
+    def __repr__(self) -> str:
+        return (
+            f"Explanations({len(self)} × {self.num_nodes} nodes, {len(self.scores)} scores{at(self.level)},"
+            f" reading={self.reading!r})"
+        )
+
+    def to_dataframe(self) -> "pandas.DataFrame":
+        """One row per score: what is explained, its class, the node, the score (needs pandas)."""
+        pandas = load_pandas()
+        which = self.row.tolist()
+        return pandas.DataFrame(
+            {
+                "index": [self.explained[i] for i in which],
+                "target": [self.targets[i] for i in which],
+                "node": self.node.tolist(),
+                "score": self.scores.tolist(),
+            }
+        )

@@ -1,0 +1,1 @@
+"""Groups that grow: contexts, the agglomeration, the picker."""
