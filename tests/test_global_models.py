@@ -1,4 +1,4 @@
-"""Models that look beyond the messages that reach a node: right numbers on every way to an answer, or a clear refusal."""
+"""Models that look beyond the messages that reach a node: right numbers on every way to an answer."""
 
 import pytest
 import torch
@@ -240,7 +240,7 @@ def directly_one(model, node):
 @pytest.mark.parametrize("kind", GLOBAL)
 def test_pyg_explainer(kind, size):
     model = ready(kind())
-    config = dict(mode="multiclass_classification", task_level="node", return_type="raw")
+    config = {"mode": "multiclass_classification", "task_level": "node", "return_type": "raw"}
     explainer = Explainer(
         model, DegreeExplainer(), explanation_type="model", node_mask_type="object", model_config=config
     )

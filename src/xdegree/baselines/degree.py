@@ -7,8 +7,7 @@ from torch import Tensor
 
 from ..attribution.explain import explain
 from ..attribution.scores import EdgeScores, Reading
-from ..engine.options import Options
-from ..subgraphs.contexts import Contexts
+from ..engine.options import Contexts, Options
 from ..subgraphs.contextual import contextual_scores
 from .instance import Instance
 from .interface import Method, Scores, of_nodes

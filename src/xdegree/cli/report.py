@@ -22,7 +22,7 @@ from .explain import chosen, explained, question, saved_form, unexplained
 
 if TYPE_CHECKING:
     from ..canvas import Canvas
-    from ..results import Explanation
+    from ..results.explanation import Explanation
     from ..results.tree import ExplanationTree
 
     Subject = tuple[Explanation, ExplanationTree | None, Any, int | None]
@@ -111,7 +111,7 @@ def run(given: argparse.Namespace) -> int:
 
 
 def _saved(given: argparse.Namespace) -> "Subject":
-    from ..results import Explanation
+    from ..results.explanation import Explanation
     from ..results.tree import ExplanationTree
 
     try:
@@ -125,7 +125,7 @@ def _saved(given: argparse.Namespace) -> "Subject":
 
 def _explained(given: argparse.Namespace) -> "Subject":
     """The prediction that the factory's model makes of the factory's arguments; its data, if they are one object."""
-    from ..results import Explanation
+    from ..results.explanation import Explanation
     from ..subgraphs.agglomerate import agglomerate
 
     if given.tree is not None:

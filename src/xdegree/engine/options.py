@@ -1,4 +1,4 @@
-"""The choices among rules that a user can make; the paper's choice is always the default."""
+"""The choices that a user can make: among rules, and of the contexts that groups are seen in."""
 
 from dataclasses import dataclass, fields
 from typing import Any, Literal, get_args
@@ -59,3 +59,49 @@ class Options:
 
 
 DEFAULT = Options()
+
+
+Kind = Literal["walks", "neighbours", "none"]
+
+
+@dataclass(frozen=True)
+class Contexts:
+    """Which contexts a group is seen in.
+
+    Args:
+        kind: ``"walks"``, random walks around the group, as the paper says; ``"neighbours"``, as the authors' code
+            does: the mean of f^D over the group alone and the group with each node that touches it, without − f^D(C);
+            ``"none"``: φ is f^D.
+        walks: how many are drawn where there are too many contexts for all of them.
+        length: steps of a walk; L by default.
+        hops: L, how far from the group contexts reach; by default the model's depth, at least 1.
+        exact: up to this many contexts all are taken, each with its probability, and nothing is drawn.
+    """
+
+    kind: Kind = "walks"
+    walks: int = 20
+    length: int | None = None
+    hops: int | None = None
+    exact: int = 128
+
+    def __post_init__(self) -> None:
+        if self.kind not in get_args(Kind):
+            raise ValueError(f"Contexts.kind must be one of {get_args(Kind)} (got {self.kind!r})")
+        for name, least in (("walks", 1), ("length", 0), ("hops", 0), ("exact", 0)):
+            value = getattr(self, name)
+            whole = isinstance(value, int) and not isinstance(value, bool) and value >= least
+            if not whole and not (value is None and name in ("length", "hops")):
+                raise ValueError(f"Contexts.{name} must be an integer of at least {least} (got {value!r})")
+
+    @classmethod
+    def of(cls, contexts: "Contexts | None") -> "Contexts":
+        """The given contexts, the paper's if there are none."""
+        if contexts is None:
+            return cls()
+        if not isinstance(contexts, cls):
+            raise TypeError(f"contexts must be xdegree.Contexts(…) (got {contexts!r})")
+        return contexts
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as plain values, for files and tables."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}

@@ -11,8 +11,9 @@ from torch import Tensor, nn
 from torch_geometric.data import Data, HeteroData
 from torch_geometric.data.data import BaseData
 
-from ..engine.portions import leaves, mapped
+from ..engine.portions import LostPortionsError, leaves, mapped
 from ..engine.process_state import RandomStates, random_states
+from ..engine.registry import MissingRuleError
 
 
 @dataclass(frozen=True)
@@ -72,10 +73,12 @@ class ModelCall:
         args, kwargs = [given(a) for a in self.args], {name: given(a) for name, a in self.kwargs.items()}
         try:
             output = model(*args, **kwargs)
+        except (MissingRuleError, LostPortionsError):
+            raise
         except (TypeError, ValueError, IndexError, AttributeError, RuntimeError) as error:
             from .diagnose import faults
 
-            found = faults(model, self)
+            found = faults(model, self, str(error))
             if not found:
                 raise
             raise ValueError(f"the model cannot be called with these arguments: {'; '.join(found)}") from error

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from .call import ModelCall, parameters_of
 
 
-def faults(model: Any, call: ModelCall) -> list[str]:
+def faults(model: Any, call: ModelCall, said: str) -> list[str]:
     """What is usually wrong with the arguments of a model that raises: looked for only then, since it takes time."""
     found = []
     x, edges, batch = call.x, call.get("edge_index"), call.get("batch")
@@ -30,8 +30,10 @@ def faults(model: Any, call: ModelCall) -> list[str]:
         found.append(f"x is {x.dtype}, its weights are {dtype}; convert x: x.to({dtype})")
     if x.dim() < 2 and x.is_floating_point():
         found.append(f"x is {list(x.shape)} instead of [nodes, features]; a single feature is x.unsqueeze(1)")
-    elif x.is_floating_point() and (expected := _first_width(model)) is not None and x.shape[-1] != expected[1]:
-        found.append(f"x has {x.shape[-1]} features per node, {expected[0]} expects {expected[1]}")
+    elif "shapes cannot be multiplied" in said:
+        layer, width = _first_width(model) or ("", x.shape[-1])
+        if width != x.shape[-1]:
+            found.append(f"x has {x.shape[-1]} features per node, {layer} expects {width}")
     if isinstance(batch, Tensor) and (batch.is_floating_point() or batch.shape != x.shape[:1]):
         got = f"{batch.dtype} {list(batch.shape)}"
         found.append(f"batch names the graph of each node, integers [{len(x)}] (got {got})")

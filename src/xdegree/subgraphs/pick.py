@@ -7,13 +7,12 @@ from typing import Any, Literal, get_args
 from torch import Tensor
 
 from ..attribution.scores import Reading
-from ..engine.options import Options
+from ..engine.options import Contexts, Options
 from ..engine.process_state import Memory
 from ..locality.prepared import Model, PreparedCall
 from ..results.tree import ExplanationTree
 from .adjacency import Bits, members
 from .agglomerate import Growth, grown_tree
-from .contexts import Contexts
 from .contextual import Scorer
 from .masking import Masking
 
