@@ -38,16 +38,19 @@ def by_pairs(found: Rule, call: Call, args: tuple[Any, ...], kwargs: dict[str, A
     if not pairs.code.numel():
         return mapped(lambda t: _nothing(pairs, t, after) if _is_row_wise(t, size) else None, call.total)
     row = pairs.row
-    onto = args[0] if call.op.overloadpacket is aten.addmm else None  # B + h·W: B may have rows
 
     def compressed(x: Any) -> Any:
         if isinstance(x, Portions):
             target = targets[id(x)].at(pairs.code) if id(x) in targets else x.target[pairs.group, row]
             return Portions(x.total[row], target.unsqueeze(0))
-        return x[row] if isinstance(x, Tensor) and _has_rows(x, call, size, onto) else x
+        return x[row] if isinstance(x, Tensor) and _has_rows(x, call, size) else x
 
     small = Call(call.op, mapped(lambda t: t[row] if _is_row_wise(t, size) else t, call.total), 1, call.options)
-    args, kwargs = mapped(compressed, args), mapped(compressed, kwargs)
+    if ROW_WISE.get(call.op.overloadpacket) == "weights":  # the others are a layer's own, whatever their size
+        with_rows = (0, 1) if call.op.overloadpacket is aten.addmm else (0,)  # B + h·W: B may have rows too
+        args = tuple([compressed(x) if i in with_rows else x for i, x in enumerate(args)])
+    else:
+        args, kwargs = mapped(compressed, args), mapped(compressed, kwargs)
     if ROW_WISE.get(call.op.overloadpacket) == "shape":
         args = (args[0], [len(row), *args[1][1:]])
     target: Any = found(small, *args, **kwargs)
@@ -137,9 +140,7 @@ def _spares_rows(call: Call, args: tuple[Any, ...], kwargs: dict[str, Any], rank
     return all(d % grown != 0 for d in dims)
 
 
-def _has_rows(x: Tensor, call: Call, size: int, onto: Any) -> bool:
+def _has_rows(x: Tensor, call: Call, size: int) -> bool:
     """Whether a plain operand has a row for each row."""
-    if ROW_WISE.get(call.op.overloadpacket) == "weights" and x is not onto:
-        return False
     first = call.total if isinstance(call.total, Tensor) else call.total[0]
     return x.dim() == first.dim() and x.shape[0] == size
