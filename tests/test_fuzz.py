@@ -10,12 +10,15 @@ import pytest
 import torch
 from hypothesis import HealthCheck, assume, given, note, settings
 from hypothesis import strategies as st
+from helpers import as_large
+from node_programs import NodeModel, node_models
 from programs import AFFINE, LINEAR, MIXED, OTHER, Program, groups_of, programs, spread_over
 from torch import Tensor
 
 import xdegree.engine.portions
 import xdegree.model_call.split_points
-from xdegree import LostPortionsError, Options, decompose
+from xdegree import Options, decompose, explain
+from xdegree.testing import check_laws
 
 TIMES = int(os.environ.get("XDEGREE_FUZZ", "0"))
 EXACT = Options(bias="background", activation="target-last")
@@ -65,7 +68,7 @@ def both_ways(program: Program, share: Tensor, options: Options) -> list[Tensor]
 
 
 @given(programs(LINEAR), st.data())
-@examples(300)
+@examples(150)
 def test_linear_programs_give_the_linear_contribution(program: Program, data: st.DataObject) -> None:
     share = data.draw(groups_of(program.x))
     for target in both_ways(program, share, Options()):
@@ -74,7 +77,7 @@ def test_linear_programs_give_the_linear_contribution(program: Program, data: st
 
 
 @given(programs(LINEAR, AFFINE), st.data())
-@examples(300)
+@examples(150)
 def test_affine_programs_give_the_difference_without_the_group(program: Program, data: st.DataObject) -> None:
     share = data.draw(groups_of(program.x))
     total = own(program, program.x)
@@ -91,7 +94,7 @@ def close(got: Tensor, expected: Tensor, total: Tensor) -> None:
 
 
 @given(programs(LINEAR, OTHER, most=4), st.data())
-@examples(150)
+@examples(80)
 def test_all_nodes_together_contribute_everything(program: Program, data: st.DataObject) -> None:
     options = data.draw(st.sampled_from([Options(), EXACT, Options(product="share"), Options(ties="first")]))
     every = torch.ones(1, len(program.x), dtype=torch.float64)
@@ -101,7 +104,7 @@ def test_all_nodes_together_contribute_everything(program: Program, data: st.Dat
 
 
 @given(programs(LINEAR, AFFINE, OTHER, MIXED, most=5), st.data())
-@examples(300)
+@examples(150)
 def test_any_program_obeys_the_laws(program: Program, data: st.DataObject) -> None:
     """Nothing contributes nothing; no NaN of ours; K in one pass are K passes; sparse storage is dense storage."""
     options = data.draw(st.sampled_from([Options(), Options(ties="first"), Options(activation="both-orders"), EXACT]))
@@ -116,3 +119,53 @@ def test_any_program_obeys_the_laws(program: Program, data: st.DataObject) -> No
     for k in range(len(share)):
         alone = decompose(program, program.x, program.edge_index, groups=share[k : k + 1], options=options)
         close(alone.target[0], dense[k], total)
+
+
+@pytest.fixture(scope="module", params=["whole", "cut"])
+def way(request: pytest.FixtureRequest) -> Iterator[str]:
+    """The graphs are small; where cut, they are treated as large ones are."""
+    with pytest.MonkeyPatch.context() as patch:
+        if request.param == "cut":
+            as_large(patch)
+        yield request.param
+
+
+def expect_explained(node_model: NodeModel, data: st.DataObject) -> None:
+    """One node, a list and all nodes: the prediction is the model's own, the scores are those of every node by itself."""
+    note(repr(node_model))
+    model, x, edge_index = node_model.model, node_model.x, node_model.edge_index
+    n, every = len(x), torch.eye(len(x), dtype=torch.float64)
+    total = model(x.clone(), edge_index)
+    assume(bool(total.isfinite().all()) and float(total.abs().max()) < 1e6)
+    target = decompose(model, x, edge_index, groups=every).target
+    index = data.draw(st.lists(st.integers(0, n - 1), min_size=1, max_size=4))
+    asked = data.draw(st.sampled_from([index, "all"]))
+    for e in (explain(model, x, edge_index, index=index[0]), *explain(model, x, edge_index, index=asked)):
+        same(e.prediction, total[e.index], total)
+        assert e.target == int(total[e.index].argmax())
+        same(e.class_scores, target[:, e.index], target)
+        same(e.node_scores, target[:, e.index, e.target], target)
+        assert set(e.nodes.tolist()) >= set(e.node_scores.nonzero().flatten().tolist())
+
+
+@given(node_models(beyond=False), st.data())
+@examples(25)
+def test_explain_is_decompose_for_every_node(way: str, node_model: NodeModel, data: st.DataObject) -> None:
+    expect_explained(node_model, data)
+
+
+@given(node_models(beyond=True), st.data())
+@examples(60)
+def test_explain_is_decompose_for_models_that_look_at_everything(
+    way: str, node_model: NodeModel, data: st.DataObject
+) -> None:
+    expect_explained(node_model, data)
+
+
+@given(node_models(beyond=False), st.data())
+@examples(40)
+def test_renumbering_the_nodes_renumbers_the_answer(node_model: NodeModel, data: st.DataObject) -> None:
+    note(repr(node_model))
+    options = data.draw(st.sampled_from([Options(), EXACT, Options(activation="both-orders", attention="whole")]))
+    laws = ("total", "nothing", "finite", "one_pass", "renumber")
+    check_laws(node_model.model, node_model.x, node_model.edge_index, laws=laws, options=options)
