@@ -10,8 +10,8 @@ import pytest
 import torch
 from hypothesis import HealthCheck, assume, given, note, settings
 from hypothesis import strategies as st
-from helpers import as_large
-from node_programs import NodeModel, node_models
+from helpers import as_large, ready
+from node_programs import CONVS, GLOBAL, Conv, Layers, NodeModel, node_models
 from programs import AFFINE, LINEAR, MIXED, OTHER, Program, groups_of, programs, spread_over
 from torch import Tensor
 
@@ -121,6 +121,24 @@ def test_any_program_obeys_the_laws(program: Program, data: st.DataObject) -> No
         close(alone.target[0], dense[k], total)
 
 
+@given(programs(LINEAR, AFFINE, OTHER, MIXED, most=5), st.data())
+@examples(150)
+def test_no_infinities_of_our_own_at_any_scale(program: Program, data: st.DataObject) -> None:
+    """Numbers near the ends of their range, zeros, equal rows: targets are finite wherever the model's own value is."""
+    note(repr(program))
+    scale = data.draw(st.sampled_from([1e300, 1e150, 1e20, 1e-20, 1e-160, 1e-310, 0.0]))
+    factor = torch.where(torch.arange(len(program.x)) % 3 == 1, 1.0, torch.tensor(scale, dtype=torch.float64))
+    x = program.x * factor.unsqueeze(1)
+    x = x[:1].expand_as(x).clone() if data.draw(st.booleans()) else x
+    share = data.draw(groups_of(x))
+    share = torch.cat([torch.zeros_like(share[:1]), share])
+    options = data.draw(st.sampled_from([Options(), Options(activation="both-orders"), Options(product="share"), EXACT]))
+    for limit in (math.inf, -1.0):
+        with storage(limit):
+            d = decompose(program, x, program.edge_index, groups=share, options=options)
+        assert bool((d.target.isfinite() | ~d.total.isfinite()).all())
+
+
 @pytest.fixture(scope="module", params=["whole", "cut"])
 def way(request: pytest.FixtureRequest) -> Iterator[str]:
     """The graphs are small; where cut, they are treated as large ones are."""
@@ -137,10 +155,12 @@ def expect_explained(node_model: NodeModel, data: st.DataObject) -> None:
     n, every = len(x), torch.eye(len(x), dtype=torch.float64)
     total = model(x.clone(), edge_index)
     assume(bool(total.isfinite().all()) and float(total.abs().max()) < 1e6)
-    target = decompose(model, x, edge_index, groups=every).target
+    options = data.draw(st.sampled_from([Options(), Options(attention="whole"), EXACT]))
+    target = decompose(model, x, edge_index, groups=every, options=options).target
     index = data.draw(st.lists(st.integers(0, n - 1), min_size=1, max_size=4))
     asked = data.draw(st.sampled_from([index, "all"]))
-    for e in (explain(model, x, edge_index, index=index[0]), *explain(model, x, edge_index, index=asked)):
+    one, several = (explain(model, x, edge_index, index=i, options=options) for i in (index[0], asked))
+    for e in (one, *several):
         same(e.prediction, total[e.index], total)
         assert e.target == int(total[e.index].argmax())
         same(e.class_scores, target[:, e.index], target)
@@ -169,3 +189,15 @@ def test_renumbering_the_nodes_renumbers_the_answer(node_model: NodeModel, data:
     options = data.draw(st.sampled_from([Options(), EXACT, Options(activation="both-orders", attention="whole")]))
     laws = ("total", "nothing", "finite", "one_pass", "renumber")
     check_laws(node_model.model, node_model.x, node_model.edge_index, laws=laws, options=options)
+
+
+def test_a_part_that_agrees_by_chance() -> None:
+    """Equal features hide that the attention over all nodes needs edges that do not lead to the explained one."""
+    x, edge_index = torch.ones(2, 1, dtype=torch.float64), torch.tensor([[0, 1, 0], [1, 0, 0]])
+    layers = [ready(Conv(CONVS["GATConv"](1, 2))), GLOBAL["attention"]]
+    model = Layers(["GATConv", "attention"], layers).eval().requires_grad_(False)
+    target = decompose(model, x, edge_index, groups=[[0], [1]]).target
+    with pytest.MonkeyPatch.context() as patch:
+        as_large(patch)
+        for index in (0, 1):
+            same(explain(model, x, edge_index, index=index).class_scores, target[:, index], target)
