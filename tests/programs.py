@@ -432,7 +432,7 @@ def bias(draw, h, state):
 @op(AFFINE)
 def addmm(draw, h, state):
     """A matrix, a row, a column or a number on top of a product; or the product on top of the value."""
-    if h.dim() != 2:
+    if h.dim() != 2 or not h.numel():
         return None
     n, f = h.shape
     o = draw(st.sampled_from([n, f, 2]))

@@ -13,7 +13,7 @@ from ..engine.options import Options
 from ..engine.portions import LostPortionsError, carries, target_of, total_of
 from ..engine.process_state import Memory, budget
 from ..engine.registry import MissingRuleError
-from ..engine.run import NeedsDense, Run
+from ..engine.run import NeedsCare, NeedsDense, Run
 from ..engine.sparse_rows import ActiveRows, NeedsWhole, Singles, SparseRows
 from ..locality.prepared import Model, PreparedCall
 from ..model_call.call import ModelCall, mapped_tensors, model_call
@@ -130,13 +130,24 @@ def _beyond_the_last(d: Decomposition) -> Decomposition:
 
 
 def _one_pass(
-    model: Any, call: ModelCall, source: Source, share: Any, names: tuple[str, ...], options: Options
+    model: Any, call: ModelCall, source: Source, share: Any, names: tuple[str, ...], options: Options, **how: bool
 ) -> Decomposition:
     """All groups at once, with sparse targets unless the model writes into them in place."""
     try:
-        return _run(model, call, source, share, names, Run(number_of(share), options))
+        found = _run(model, call, source, share, names, Run(number_of(share), options, **how))
+        if not how.get("careful") and not all(map(_is_sound, (found, *found.probes.values()))):
+            raise NeedsCare
+        return found
     except NeedsDense:
-        return _run(model, call, source, share, names, Run(number_of(share), options, sparse=False))
+        return _one_pass(model, call, source, share, names, options, sparse=False)
+    except NeedsCare:
+        return _one_pass(model, call, source, share, names, options, sparse=False, careful=True)
+
+
+def _is_sound(d: Decomposition) -> bool:
+    """Whether targets are finite wherever the model's own value is."""
+    pairs = zip(tree_iter(d.total), tree_iter(d.target), strict=True)
+    return not any(t is not None and bool((v.isfinite() & ~t.isfinite()).any()) for v, t in pairs)
 
 
 def _run(model: Any, call: ModelCall, source: Source, share: Any, names: tuple[str, ...], run: Run) -> Decomposition:
@@ -216,7 +227,10 @@ def _at(value: Any, rows: Tensor, size: int | None = None) -> SparseRows:
     pairs = value.sparse if carries(value) else None
     if pairs is None or pairs.rest is not None or (size is not None and pairs.size != size):
         raise NeedsWhole
-    return pairs.wanted(rows)
+    found = pairs.wanted(rows)
+    if not bool(found.values.isfinite().all()) and bool(total_of(value)[rows].isfinite().all()):
+        raise NeedsWhole  # where a pass over everything looks after each operation
+    return found
 
 
 @contextmanager
