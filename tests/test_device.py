@@ -71,7 +71,9 @@ def test_the_pretended_device_refuses_a_mix() -> None:
     assert X.device.type == "cpu"
 
 
-@pytest.mark.parametrize("options", [Options(), Options(activation="both-orders", ties="first"), Options(bias="background")])
+@pytest.mark.parametrize(
+    "options", [Options(), Options(activation="both-orders", ties="first"), Options(bias="background")]
+)
 @pytest.mark.parametrize("kind", CONVS)
 def test_decompose(kind, options, elsewhere):
     expected = decompose(net(kind), X, EDGES, groups=SOME, options=options)
@@ -201,7 +203,11 @@ def test_the_interface_of_pyg(edge_mask_type, elsewhere, way):
 
     def explained(model: nn.Module, x: Tensor, edge_index: Tensor) -> Any:
         explainer = Explainer(
-            model, DegreeExplainer(), explanation_type="model", model_config=config, node_mask_type="object",
+            model,
+            DegreeExplainer(),
+            explanation_type="model",
+            model_config=config,
+            node_mask_type="object",
             edge_mask_type=edge_mask_type,
         )
         return explainer(x, edge_index, index=5)

@@ -8,11 +8,13 @@ from unittest import mock
 
 import pytest
 import torch
+from helpers import as_large, ready
 from hypothesis import HealthCheck, assume, given, note, settings
 from hypothesis import strategies as st
-from helpers import as_large, ready
+from linear_steps import LINEAR
 from node_programs import CONVS, GLOBAL, Conv, Layers, NodeModel, node_models
-from programs import AFFINE, LINEAR, MIXED, OTHER, Program, groups_of, programs, spread_over
+from other_steps import AFFINE, MIXED, OTHER
+from programs import Program, groups_of, programs, spread_over
 from torch import Tensor
 
 import xdegree.engine.portions
@@ -28,7 +30,10 @@ def examples(count: int) -> settings:
     """So many examples, always the same ones; or, with $XDEGREE_FUZZ, that many times as many new ones."""
     quiet = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]
     return settings(
-        max_examples=count * (TIMES or 1), deadline=None, derandomize=not TIMES, suppress_health_check=quiet,
+        max_examples=count * (TIMES or 1),
+        deadline=None,
+        derandomize=not TIMES,
+        suppress_health_check=quiet,
         database=None,
     )
 
@@ -104,7 +109,7 @@ def test_all_nodes_together_contribute_everything(program: Program, data: st.Dat
 
 
 @given(programs(LINEAR, AFFINE, OTHER, MIXED, most=5), st.data())
-@examples(150)
+@examples(250)
 def test_any_program_obeys_the_laws(program: Program, data: st.DataObject) -> None:
     """Nothing contributes nothing; no NaN of ours; K in one pass are K passes; sparse storage is dense storage."""
     options = data.draw(st.sampled_from([Options(), Options(ties="first"), Options(activation="both-orders"), EXACT]))
@@ -132,7 +137,9 @@ def test_no_infinities_of_our_own_at_any_scale(program: Program, data: st.DataOb
     x = x[:1].expand_as(x).clone() if data.draw(st.booleans()) else x
     share = data.draw(groups_of(x))
     share = torch.cat([torch.zeros_like(share[:1]), share])
-    options = data.draw(st.sampled_from([Options(), Options(activation="both-orders"), Options(product="share"), EXACT]))
+    options = data.draw(
+        st.sampled_from([Options(), Options(activation="both-orders"), Options(product="share"), EXACT])
+    )
     for limit in (math.inf, -1.0):
         with storage(limit):
             d = decompose(program, x, program.edge_index, groups=share, options=options)
@@ -149,7 +156,7 @@ def way(request: pytest.FixtureRequest) -> Iterator[str]:
 
 
 def expect_explained(node_model: NodeModel, data: st.DataObject) -> None:
-    """One node, a list and all nodes: the prediction is the model's own, the scores are those of every node by itself."""
+    """One node, some or all of them: the prediction is the model's own, the scores are those of each node by itself."""
     note(repr(node_model))
     model, x, edge_index = node_model.model, node_model.x, node_model.edge_index
     n, every = len(x), torch.eye(len(x), dtype=torch.float64)
@@ -175,7 +182,7 @@ def test_explain_is_decompose_for_every_node(way: str, node_model: NodeModel, da
 
 
 @given(node_models(beyond=True), st.data())
-@examples(60)
+@examples(90)
 def test_explain_is_decompose_for_models_that_look_at_everything(
     way: str, node_model: NodeModel, data: st.DataObject
 ) -> None:

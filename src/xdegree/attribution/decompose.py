@@ -13,7 +13,7 @@ from ..engine.options import Options
 from ..engine.portions import LostPortionsError, carries, target_of, total_of
 from ..engine.process_state import Memory, budget
 from ..engine.registry import MissingRuleError
-from ..engine.run import NeedsCare, NeedsDense, Run
+from ..engine.run import NeedsDense, Run
 from ..engine.sparse_rows import ActiveRows, NeedsWhole, Singles, SparseRows
 from ..locality.prepared import Model, PreparedCall
 from ..model_call.call import ModelCall, mapped_tensors, model_call
@@ -135,13 +135,11 @@ def _one_pass(
     """All groups at once, with sparse targets unless the model writes into them in place."""
     try:
         found = _run(model, call, source, share, names, Run(number_of(share), options, **how))
-        if not how.get("careful") and not all(map(_is_sound, (found, *found.probes.values()))):
-            raise NeedsCare
-        return found
     except NeedsDense:
         return _one_pass(model, call, source, share, names, options, sparse=False)
-    except NeedsCare:
-        return _one_pass(model, call, source, share, names, options, sparse=False, careful=True)
+    if "careful" in how or all(map(_is_sound, (found, *found.probes.values()))):
+        return found
+    return _one_pass(model, call, source, share, names, options, sparse=False, careful=True)
 
 
 def _is_sound(d: Decomposition) -> bool:

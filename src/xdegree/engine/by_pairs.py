@@ -37,7 +37,7 @@ def by_pairs(found: Rule, call: Call, args: tuple[Any, ...], kwargs: dict[str, A
     after = None if rest is None else _rest(found, call, args, kwargs, rest)
     if not pairs.code.numel():
         return mapped(lambda t: _nothing(pairs, t, after) if _is_row_wise(t, size) else None, call.total)
-    row = pairs.row
+    row, kind = pairs.row, ROW_WISE.get(call.op.overloadpacket)
 
     def compressed(x: Any) -> Any:
         if isinstance(x, Portions):
@@ -46,12 +46,10 @@ def by_pairs(found: Rule, call: Call, args: tuple[Any, ...], kwargs: dict[str, A
         return x[row] if isinstance(x, Tensor) and _has_rows(x, call, size) else x
 
     small = Call(call.op, mapped(lambda t: t[row] if _is_row_wise(t, size) else t, call.total), 1, call.options)
-    if ROW_WISE.get(call.op.overloadpacket) == "weights":  # the others are a layer's own, whatever their size
-        with_rows = (0, 1) if call.op.overloadpacket is aten.addmm else (0,)  # B + h·W: B may have rows too
-        args = tuple([compressed(x) if i in with_rows else x for i, x in enumerate(args)])
-    else:
-        args, kwargs = mapped(compressed, args), mapped(compressed, kwargs)
-    if ROW_WISE.get(call.op.overloadpacket) == "shape":
+    # What belongs to a layer has no rows, whatever its size. Of B + h·W the B may have some.
+    own = len(args) if kind != "weights" else 2 if call.op.overloadpacket is aten.addmm else 1
+    args, kwargs = (*mapped(compressed, args[:own]), *args[own:]), mapped(compressed, kwargs)
+    if kind == "shape":
         args = (args[0], [len(row), *args[1][1:]])
     target: Any = found(small, *args, **kwargs)
     if isinstance(target, tuple):

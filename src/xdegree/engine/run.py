@@ -55,10 +55,6 @@ class NeedsDense(Exception):
     """A model writes in place where a sparse target cannot follow; the run must be made again without them."""
 
 
-class NeedsCare(Exception):
-    """A target is not finite where the model's own value is; the run must be made again, with a look at each result."""
-
-
 class Run(TorchDispatchMode):
     """One pass of a model over K groups.
 
