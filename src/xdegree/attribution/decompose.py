@@ -130,14 +130,21 @@ def _beyond_the_last(d: Decomposition) -> Decomposition:
 
 
 def _one_pass(
-    model: Any, call: ModelCall, source: Source, share: Any, names: tuple[str, ...], options: Options, **how: bool
+    model: Any,
+    call: ModelCall,
+    source: Source,
+    share: Any,
+    names: tuple[str, ...],
+    options: Options,
+    sparse: bool = True,
+    careful: bool = False,
 ) -> Decomposition:
     """All groups at once, with sparse targets unless the model writes into them in place."""
     try:
-        found = _run(model, call, source, share, names, Run(number_of(share), options, **how))
+        found = _run(model, call, source, share, names, Run(number_of(share), options, sparse=sparse, careful=careful))
     except NeedsDense:
         return _one_pass(model, call, source, share, names, options, sparse=False)
-    if "careful" in how or all(map(_is_sound, (found, *found.probes.values()))):
+    if careful or all(map(_is_sound, (found, *found.probes.values()))):
         return found
     return _one_pass(model, call, source, share, names, options, sparse=False, careful=True)
 
