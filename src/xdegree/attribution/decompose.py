@@ -129,15 +129,30 @@ def _beyond_the_last(d: Decomposition) -> Decomposition:
 
 
 def _one_pass(
-    model: Any, call: ModelCall, source: Source, share: Any, names: tuple[str, ...], options: Options
+    model: Any,
+    call: ModelCall,
+    source: Source,
+    share: Any,
+    names: tuple[str, ...],
+    options: Options,
+    sparse: bool = True,
+    careful: bool = False,
 ) -> Decomposition:
     """All groups at once, with sparse targets unless the model writes into them in place."""
     try:
-        return _run(model, call, source, share, names, Run(number_of(share), options, states=call.random_states))
+        run = Run(number_of(share), options, sparse=sparse, careful=careful, states=call.random_states)
+        found = _run(model, call, source, share, names, run)
     except NeedsDense:
-        return _run(
-            model, call, source, share, names, Run(number_of(share), options, sparse=False, states=call.random_states)
-        )
+        return _one_pass(model, call, source, share, names, options, sparse=False)
+    if careful or all(map(_is_sound, (found, *found.probes.values()))):
+        return found
+    return _one_pass(model, call, source, share, names, options, sparse=False, careful=True)
+
+
+def _is_sound(d: Decomposition) -> bool:
+    """Whether targets are finite wherever the model's own value is."""
+    pairs = zip(tree_iter(d.total), tree_iter(d.target), strict=True)
+    return not any(t is not None and bool((v.isfinite() & ~t.isfinite()).any()) for v, t in pairs)
 
 
 def _run(model: Any, call: ModelCall, source: Source, share: Any, names: tuple[str, ...], run: Run) -> Decomposition:
@@ -217,7 +232,10 @@ def _at(value: Any, rows: Tensor, size: int | None = None) -> SparseRows:
     pairs = value.sparse if carries(value) else None
     if pairs is None or pairs.rest is not None or (size is not None and pairs.size != size):
         raise NeedsWhole
-    return pairs.wanted(rows)
+    found = pairs.wanted(rows)
+    if not bool(found.values.isfinite().all()) and bool(total_of(value)[rows].isfinite().all()):
+        raise NeedsWhole  # where a pass over everything looks after each operation
+    return found
 
 
 @contextmanager

@@ -67,7 +67,7 @@ def contextual(contexts: Contexts | None = None, seed: int = 0, options: Options
             options=options,
             **one.kwargs,
         )
-        scores[places] = found.to(scores.dtype)
+        scores[places] = found.to(scores)
         return of_nodes(one, scores)
 
     return method

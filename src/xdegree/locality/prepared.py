@@ -190,11 +190,27 @@ class PreparedCall:
         from these features to them.
         """
         place = self.place(rows, level, dense=True, induced=induced)
-        if self.trust or not isinstance(place.field, Tensor) or len(place.field) == place.num_nodes:
+        if self.trust or not isinstance(place.field, Tensor):
             return place
-        if self.is_closed(place.field, rows, level):
+        if place.nodes is not None and not self._holds_in_general(place, rows, level):
+            return self._all(rows, level, BEYOND)
+        if len(place.field) == place.num_nodes or self.is_closed(place.field, rows, level):
             return place
         return self._all(rows, level, BEYOND)
+
+    def _holds_in_general(self, part: Place, rows: Tensor, level: Level) -> bool:
+        """Whether a part gives the model's output for other features too: where many are equal, it may by chance."""
+        x = self.call.x
+        noise = torch.rand(x.shape, generator=torch.Generator().manual_seed(0), dtype=torch.float64).to(x)
+        other = x * (1 + noise) + noise
+        try:
+            whole = run_plain(self.model, self.call, (x, other))
+            alone = run_plain(self.model, part.call, (part.call.x, other[part.nodes]))
+            return agree(
+                as_table(alone, part.call, level).values[part.rows], as_table(whole, self.call, level).values[rows]
+            )
+        except Exception:  # noqa: BLE001 (as in `is_closed`)
+            return False
 
     def is_closed(self, field: Tensor, rows: Tensor, level: Level) -> bool:
         """Whether no other nodes than these affect some rows of the output."""

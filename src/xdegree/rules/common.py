@@ -76,10 +76,11 @@ def telescope(call: Call, f: Callable[[Tensor], Tensor], x: Portions) -> Tensor:
     at_zero = f(x.total.new_zeros(()))
     if call.options.activation == "target-first":
         target = f(x.target)
-    elif call.options.activation == "target-last":
-        target = (call.total - f(x.background)).add_(at_zero)
     else:
-        target = (f(x.target) + call.total - f(x.background)).add_(at_zero).div_(2)
+        # Kernels round by the place in memory: f(γ + β) − f(β) is not always 0 where γ is.
+        target = (call.total - f(x.background)).masked_fill_(x.target == 0, 0).add_(at_zero)
+    if call.options.activation == "both-orders":
+        target = target.add_(f(x.target)).div_(2)
     if not bool(at_zero.any()):
         return target
     return share_constant(target - at_zero, x, at_zero, call.options)
@@ -165,11 +166,14 @@ class Half(Enum):
 
     target = "target"
     background = "background"
+    whole = "whole"
     zero = "zero"
     zeros = "zeros"
 
     def of(self, x: Portions) -> Tensor:
         """This part of x, ``[K, *shape]``; of zero one row will do."""
+        if self is Half.whole:
+            return x.whole
         if self in (Half.zero, Half.zeros):
             return torch.zeros_like(x.target[:1] if self is Half.zero else x.target)
         half: Tensor = getattr(x, self.value)
@@ -230,7 +234,7 @@ def telescope_lifted(call: Call, args: tuple[Any, ...], kwargs: Mapping[str, Any
     if order != "target-last":
         target = target + lift(call, args, kwargs, Half.target) - at_zero
     if order != "target-first":
-        target = target + call.total - lift(call, args, kwargs, Half.background)
+        target = target + (lift(call, args, kwargs, Half.whole) - lift(call, args, kwargs, Half.background))
     target = target / 2 if order == "both-orders" else target
     if bool((at_zero == 0).all()):
         return target
