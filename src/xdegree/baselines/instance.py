@@ -43,6 +43,8 @@ class Instance:
     edges: Tensor | None
     field: Tensor
     """The nodes that can contribute, by their own ids."""
+    mean: Tensor
+    """The mean features ``[F]`` of the whole graph, 0 in columns that do not vary: a node without properties."""
 
     @property
     def local_field(self) -> Tensor:
@@ -165,6 +167,7 @@ def instance(
         nodes=work.nodes,
         edges=work.edges,
         field=work.field,
+        mean=torch.where((x == x[:1]).all(0), x.new_zeros(()), x.mean(0)),
     )
 
 
