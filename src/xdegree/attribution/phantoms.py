@@ -17,7 +17,7 @@ from ..engine.options import Options
 from ..engine.portions import Portions, leaves
 from ..engine.run import Run
 from ..model_call.call import ModelCall
-from ..model_call.shadow_model import replicate
+from ..model_call.shadow_model import shadow_of
 from ..model_call.split_points import Source
 
 LIMIT = 10.0
@@ -102,9 +102,9 @@ def locate_portions(model: Any, call: ModelCall, source: Source, share: Any, opt
                 portions.append(Portion(module, op, *values))
 
     run = Run(1, options, sparse=False, watch=watch)
-    replica = replicate(model, run)
-    replaced = source.start(run, replica, share)
+    shadow = shadow_of(model, run)
+    replaced = source.start(run, shadow, share)
     with run.active():
-        call.run(replica, *replaced)
+        call.run(shadow, *replaced)
     source.finish()
     return portions
