@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from ..locality.prepared import PreparedCall
 from ..model_call.call import check_rows, check_target, find_edge_index
+from ..removal import mean_features
 from ..subgraphs.masking import copies_at_once, of_copies, side_by_side
 
 
@@ -162,7 +163,7 @@ def instance(
         nodes=place.nodes,
         edges=place.edges,
         field=place.field,
-        mean=torch.where((x == x[:1]).all(0), x.new_zeros(()), x.mean(0)),
+        mean=mean_features(x),
     )
 
 
