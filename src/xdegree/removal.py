@@ -13,12 +13,13 @@ from dataclasses import replace
 from typing import Any, Literal, get_args
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
+from .engine.registry import op_schema
 from .locality.prepared import subgraph_call
 from .model_call.call import ModelCall, as_table, check_index, check_target, find_batch, find_edges, model_call
 from .model_call.diagnose import check_call
-from .model_call.shadow_model import run_plain
+from .model_call.shadow_model import Plain, shadow_of
 
 Way = Literal["zero", "mean", "edges", "nodes"]
 """Features set to zero or to the mean; all edges at a node cut; the node removed from the graph and from pooling."""
@@ -56,7 +57,9 @@ class Removal:
         call = replace(model_call(model, args, {**kwargs, **(model_kwargs or {})}), part=output)
         check_call(model, call)
         self.model, self.call = model, _without_shared(call)
-        table = as_table(run_plain(model, call), call, level)
+        with torch.no_grad(), Plain() as seen:
+            table = as_table(call.run(shadow_of(model)), call, level)
+        self._shadow = None if any(op_schema(op).draws for op in seen.operations) else _without_caches(shadow_of(model))
         self.level, self.row = table.level, check_index(index, table)
         self.prediction = table.values[self.row]
         """The model's own output, ``[C]``."""
@@ -64,6 +67,11 @@ class Removal:
         self.task = _checked_task(task, len(self.prediction))
         self._num_rows = len(table.values)
         self._known: dict[tuple[str, bytes], Tensor] = {}
+
+    @property
+    def num_rows(self) -> int:
+        """How many predictions the model makes."""
+        return self._num_rows
 
     @property
     def sizes(self) -> dict[Any, int]:
@@ -120,7 +128,7 @@ class Removal:
         key = (way, kept.cpu().numpy().tobytes())
         if key not in self._known:
             call, row = self._blanked(kept, way) if way in ("zero", "mean") else self._without(kept, way == "nodes")
-            output = run_plain(self.model, call)
+            output = self._run(call)
             rows = self._rows_without(kept, way)
             values = as_table(output, call, self.level).values
             if len(values) != rows:
@@ -128,9 +136,17 @@ class Removal:
             self._known[key] = values[row]
         return self._known[key]
 
+    def _run(self, call: ModelCall) -> Any:
+        """The model's output; one that draws random numbers gets the same ones in every pass, which takes longer."""
+        if self._shadow is None:
+            with torch.no_grad(), Plain():
+                return call.run(_without_caches(shadow_of(self.model)))
+        with torch.no_grad():
+            return call.run(self._shadow)
+
     def _rows_without(self, kept: Tensor, way: Way) -> int:
         """How many rows the output must have: a model that gives others does not mean the same ones any more."""
-        if way != "nodes" or self.level == "graph":
+        if way != "nodes" or self.level == "graph" or bool(kept.all()):
             return self._num_rows
         return int(self._of_type(kept)[self._row_type()].sum()) if self.level == "node" else 1
 
@@ -251,6 +267,16 @@ def _checked_task(task: Any, outputs: int) -> Task:
         raise ValueError('one output is no choice among classes; task is "binary" (a logit) or "regression"')
     found: Task = task
     return found
+
+
+def _without_caches(shadow: Any) -> Any:
+    """A shadow whose layers forget the edges that they kept (``cached=True``): they would not see others."""
+    for module in shadow.modules() if isinstance(shadow, nn.Module) else ():
+        for name in [name for name in vars(module) if name.startswith("_cached_")]:
+            setattr(module, name, None)
+        if vars(module).get("cached") is True:
+            vars(module)["cached"] = False
+    return shadow
 
 
 def _without_shared(call: ModelCall) -> ModelCall:
