@@ -17,8 +17,7 @@ from xdegree.auditing.measures import SHARES
 from xdegree.baselines import Scores
 from xdegree.cli import main
 from xdegree.cli.audit import TASKS, WAYS
-from xdegree.plots.audits import WORDS
-from xdegree.removal import Removal, Task, Way
+from xdegree.removal import WAY_NAMES, Removal, Task, Way
 
 X = features()
 QUICK = {"samples": 4, "progress": False}
@@ -227,7 +226,7 @@ def test_table_picture_and_json(tmp_path):
     assert "| occlusion |" in found.table().markdown()
     figure = found.plot("edges")
     assert [len(ax.get_lines()) for ax in figure.axes] == [4, 4]
-    assert set(WORDS) == set(get_args(Way))
+    assert set(WAY_NAMES) == set(get_args(Way))
     content = json.loads(found.save(tmp_path / "audit.json").read_text())
     assert content["format"] == "xdegree.audit/1"
     assert content["methods"][0]["ways"]["zero"]["fidelity"] == found.methods[0].ways["zero"].fidelity

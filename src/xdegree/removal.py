@@ -23,6 +23,12 @@ from .model_call.shadow_model import Plain, shadow_of
 
 Way = Literal["zero", "mean", "edges", "nodes"]
 """Features set to zero or to the mean; all edges at a node cut; the node removed from the graph and from pooling."""
+WAY_NAMES: dict[Way, str] = {
+    "zero": "features set to zero",
+    "mean": "features set to the mean",
+    "edges": "edges cut",
+    "nodes": "nodes removed",
+}
 Task = Literal["classification", "binary", "regression"]
 
 

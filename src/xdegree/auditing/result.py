@@ -6,6 +6,7 @@ from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from ..removal import WAY_NAMES, Way
 from ..results.files import write_json
 from ..results.tables import Table
 
@@ -13,12 +14,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FORMAT = "xdegree.audit/1"
-WAYS = {
-    "zero": "features set to zero",
-    "mean": "features set to the mean",
-    "edges": "edges cut",
-    "nodes": "nodes removed",
-}
 Measure = Literal["fidelity", "robust", "infidelity", "correlation"]
 TITLES: dict[Measure, str] = {
     "fidelity": "Best nodes kept minus best nodes dropped, mean over shares (higher is better)",
@@ -57,7 +52,7 @@ class MethodAudit:
     """What an audit found about one method."""
 
     name: str
-    ways: Mapping[str, Measures]
+    ways: Mapping[Way, Measures]
     """By way of taking away."""
     agreement: Mapping[str, float]
     """Rank correlation with every other method."""
@@ -87,9 +82,9 @@ class Audit:
     """How many were audited."""
     whole: float
     """What is measured of the whole graph: the probability of the class, or the number of a regression."""
-    blank: Mapping[str, float]
+    blank: Mapping[Way, float]
     """The same with all nodes that compete taken away, by way."""
-    random_spread: Mapping[str, float]
+    random_spread: Mapping[Way, float]
     """Standard deviation of the fidelity of single random rankings, by way."""
     seed: int
     samples: int
@@ -109,7 +104,7 @@ class Audit:
         """One measure of all methods under all ways, with what else is known of the methods."""
         if measure not in TITLES:
             raise ValueError(f"measure must be one of {tuple(TITLES)} (got {measure!r})")
-        head = ("method", *(WAYS[way] for way in self.blank), "agreement", "renumbered", "seconds")
+        head = ("method", *(WAY_NAMES[way] for way in self.blank), "agreement", "renumbered", "seconds")
         rows = []
         for one in self.methods:
             cells = [_number(getattr(one.ways[way], measure)) if way in one.ways else "–" for way in self.blank]
@@ -121,7 +116,7 @@ class Audit:
 
     def _controls(self) -> str:
         what = "number" if self.task == "regression" else "probability"
-        blanks = ", ".join(f"{WAYS[way]} {_number(value)}" for way, value in self.blank.items())
+        blanks = ", ".join(f"{WAY_NAMES[way]} {_number(value)}" for way, value in self.blank.items())
         return f"{what} of the whole graph {_number(self.whole)}; of a blank one: {blanks}"
 
     def text(self) -> str:
@@ -138,7 +133,7 @@ class Audit:
     def __repr__(self) -> str:
         return f"Audit({len(self.methods)} methods, {self.predictions} predictions, {self.task})"
 
-    def plot(self, way: str | None = None) -> "Figure":
+    def plot(self, way: Way | None = None) -> "Figure":
         """Curves of what is measured when the best nodes are kept, and when they are dropped (needs ``[plot]``).
 
         Args:

@@ -5,13 +5,12 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
+from ..removal import WAY_NAMES, Way
 from .curves import plot_curves
 from .style import figure_of
 
-WORDS = {"zero": "features set to zero", "mean": "features set to the mean", "edges": "edges cut", "nodes": "removed"}
 
-
-def plot_audit(audit: Any, way: str | None = None) -> Figure:
+def plot_audit(audit: Any, way: Way | None = None) -> Figure:
     """Draw what is measured when the best nodes are kept (left) and dropped (right), one curve per method.
 
     Args:
@@ -33,7 +32,7 @@ def plot_audit(audit: Any, way: str | None = None) -> Figure:
     what = "number" if audit.task == "regression" else "probability of the class"
     for ax, side, title in ((left, "keep", "only the best nodes stay"), (right, "drop", "the best nodes go")):
         curves = {one.name: (shares, getattr(one.ways[way], side)) for one in audit.methods if way in one.ways}
-        plot_curves(curves, xlabel="share of the nodes", ylabel=what, title=f"{title} ({WORDS[way]})", ax=ax)
+        plot_curves(curves, xlabel="share of the nodes", ylabel=what, title=f"{title} ({WAY_NAMES[way]})", ax=ax)
         ax.axhline(audit.whole, c="#888888", lw=0.8, ls=":", gid="whole graph")
         if (legend := ax.get_legend()) is not None and ax is left:
             legend.remove()
