@@ -16,7 +16,7 @@ from rule_cases import RULE_CASES, RuleCase
 from torch import Tensor, nn
 from torch.utils._pytree import tree_leaves
 from torch_cases import CASES as TORCH_CASES
-from torch_geometric.nn import GCNConv, GINConv, SAGEConv, global_mean_pool
+from torch_geometric.nn import GCNConv, GINConv, GraphNorm, InstanceNorm, SAGEConv, global_mean_pool
 
 from xdegree import Options, decompose, explain
 from xdegree.attribution.phantoms import LIMIT
@@ -209,6 +209,47 @@ def test_a_jump_at_zero_stays_within_the_bound() -> None:
     assert bool((d.target.abs() <= 3 + 1e-6).all())
     with pytest.warns(UserWarning, match="in the model itself .aten.threshold"):
         assert decompose(model, x, groups=[[0], [1]], options=Options(activation="gate")).target.isfinite().all()
+
+
+AMPLIFIERS = {
+    "batch norm by its weight": lambda: _with(nn.BatchNorm1d(6), weight=1000.0),
+    "batch norm of no variance": lambda: _with(nn.BatchNorm1d(6), running_var=0.0),
+    "graph norm": lambda: _with(GraphNorm(6), weight=1000.0),
+    "instance norm": lambda: InstanceNorm(6, eps=1e-8),
+    "linear layer": lambda: _with(nn.Linear(6, 6), weight=1000.0),
+    "factor": lambda: lambda x: x * 1000,
+    "divisor": lambda: lambda x: x / 1e-3,
+}
+DEAD = {"relu": nn.ReLU(), "gelu": nn.GELU(), "silu": nn.SiLU(), "hardtanh": nn.Hardtanh(0, 1), "elu": nn.ELU(1e-9)}
+
+
+def _with(module: nn.Module, **values: float) -> nn.Module:
+    with torch.no_grad():
+        for name, value in values.items():
+            getattr(module, name).fill_(value)
+    return module.eval()
+
+
+@pytest.mark.parametrize("dead", DEAD)
+@pytest.mark.parametrize("amplifier", AMPLIFIERS)
+def test_whatever_scales_units_that_are_nearly_zero(amplifier: str, dead: str) -> None:
+    """Units far below 0 in every row: no bounded option exceeds the law, and others warn where they do."""
+    scale, rows = AMPLIFIERS[amplifier](), torch.randn(4, 6, generator=torch.Generator().manual_seed(0)) * 20
+    lin = nn.Linear(6, 3)
+    ready(lin)
+
+    def model(x: Tensor, edge_index: Tensor) -> Tensor:
+        h = x[edge_index[0]].new_zeros(12, 4).index_add(0, edge_index[1], x[edge_index[0]]) @ rows
+        return lin(scale(DEAD[dead](h - 200)))
+
+    for options in BOUNDED:
+        check_laws(model, X, EDGES, laws=["bounded", "nothing", "finite"], options=options)
+    for options in UNBOUNDED:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            decompose(model, X, EDGES, groups=torch.eye(12).bool(), options=options)
+        if not caught:
+            check_laws(model, X, EDGES, laws=["bounded"], options=options)
 
 
 def test_large_features_and_small_outputs_are_no_phantoms() -> None:

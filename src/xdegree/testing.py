@@ -17,7 +17,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_flatten, tree_map
 
 from .attribution.decompose import decompose
-from .attribution.phantoms import LIMIT, largest_of
+from .attribution.phantoms import LIMIT, SCALES, largest_of
 from .engine.options import Options
 from .locality.message_flow import watched_pass
 from .model_call.call import ModelCall, as_table, find_edge_index, model_call
@@ -177,7 +177,7 @@ class _Largest(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         out = func(*args, **(kwargs or {}))
-        for value in tree_flatten(out)[0]:
+        for value in [] if str(func).startswith(SCALES) else tree_flatten(out)[0][:1]:  # norms return scales behind it
             if isinstance(value, Tensor) and value.is_floating_point() and value.layout == torch.strided:
                 self.size = max(self.size, largest_of(value))
         return out

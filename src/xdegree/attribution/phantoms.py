@@ -23,6 +23,9 @@ from ..model_call.split_points import Source
 LIMIT = 10.0
 """How many times the largest value of the model a contribution may be without a warning."""
 
+SCALES = ("aten.rsqrt", "aten.reciprocal")
+"""What they give is a factor, as one over the deviation of a norm: no value that a contribution is part of."""
+
 
 @dataclass(frozen=True)
 class Portion:
@@ -91,10 +94,11 @@ def locate_portions(model: Any, call: ModelCall, source: Source, share: Any, opt
 
     def watch(module: str, op: str, inputs: Any, totals: Any, targets: Any) -> None:
         nonlocal largest
-        for x in (*leaves(totals), *(x.total for x in leaves(inputs) if isinstance(x, Portions))):
-            if isinstance(x, Tensor) and x.is_floating_point():
-                largest = max(largest, largest_of(x))
-        for total, target in zip(leaves(totals), leaves(targets), strict=True):
+        pairs = list(zip(leaves(totals), leaves(targets), strict=True))
+        own = [] if op.startswith(SCALES) else [total for total, target in pairs if target is not None]
+        for x in (*own, *(x.total for x in leaves(inputs) if isinstance(x, Portions) and not portions)):
+            largest = max(largest, largest_of(x))
+        for total, target in pairs:
             dense = target if target is None or isinstance(target, Tensor) else target.dense()
             if dense is not None and dense.numel() and not dense.is_complex():
                 place = dense[0].abs().nan_to_num(0, 0).argmax()

@@ -58,6 +58,8 @@ class Options:
     def paper(cls, **changes: Any) -> "Options":
         """The paper to the letter, whatever the defaults are; ``paper(ties="first")`` is the authors' code.
 
+        Files that were written before a field existed are read by it too: what they do not say is the paper's choice.
+
         Args:
             **changes: fields that differ from the paper's choice.
         """
