@@ -16,8 +16,7 @@ from ..engine.registry import MissingRuleError
 from ..engine.run import NeedsDense, Run
 from ..engine.sparse_rows import ActiveRows, NeedsWhole, Singles, SparseRows
 from ..locality.prepared import Model, PreparedCall
-from ..model_call.call import ModelCall, mapped_tensors, model_call
-from ..model_call.diagnose import check_call
+from ..model_call.call import ModelCall, check_call, mapped_tensors, model_call
 from ..model_call.groups import number_of, shares, some
 from ..model_call.shadow_model import shadow_of
 from ..model_call.split_points import Of, Source, find_source
@@ -142,9 +141,11 @@ def _one_pass(
 ) -> Decomposition:
     """All groups at once, with sparse targets unless the model writes into them in place."""
     try:
-        return _run(model, call, source, share, names, Run(number_of(share), options))
+        return _run(model, call, source, share, names, Run(number_of(share), options, states=call.random_states))
     except NeedsDense:
-        return _run(model, call, source, share, names, Run(number_of(share), options, sparse=False))
+        return _run(
+            model, call, source, share, names, Run(number_of(share), options, sparse=False, states=call.random_states)
+        )
 
 
 def _run(model: Any, call: ModelCall, source: Source, share: Any, names: tuple[str, ...], run: Run) -> Decomposition:
@@ -197,7 +198,7 @@ def decompose_at(
 
     Raises `NeedsWhole` where the model does something else than pass messages and treat rows one by one.
     """
-    run = Run(len(groups.nodes), options, active_rows=active)
+    run = Run(len(groups.nodes), options, active_rows=active, states=call.random_states)
     seen: list[Any] = []
 
     def keep(path: str, value: Any) -> None:
@@ -245,7 +246,7 @@ def whole_survey(model: Any, call: ModelCall, source: Source) -> Iterator[None]:
 
 def survey(model: Any, call: ModelCall, source: Source, options: Options | None = None) -> Run:
     """Run the model with no groups at all: which operations portions meet, and which of them lack a rule."""
-    run = Run(0, options or Options(), collect=True)
+    run = Run(0, options or Options(), collect=True, states=call.random_states)
     shadow = shadow_of(model, run)
     replaced = source.start(run, shadow, source_shares(source, None))
     try:

@@ -146,7 +146,7 @@ def instance(
     rows, single = check_rows(index, table)
     if not single or len(rows) != 1:
         raise ValueError(f"one prediction is explained at a time (got index={index!r})")
-    place = prepared.proven_place(torch.tensor(rows, device=x.device), table.level)
+    place = prepared.proven_place(torch.tensor(rows, device=x.device), table.level, induced=True)
     inner = find_edge_index(place.call)
     assert inner is not None
     return Instance(

@@ -70,7 +70,7 @@ class Options:
     def of(cls, options: "Options | None") -> "Options":
         """The given options, the defaults if there are none."""
         if options is None:
-            return cls()
+            return DEFAULT
         if not isinstance(options, cls):
             raise TypeError(f"options must be xdegree.Options(…) (got {type(options).__name__})")
         return options
@@ -78,3 +78,6 @@ class Options:
     def to_dict(self) -> dict[str, Any]:
         """The fields as plain values, for files and tables."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
+
+
+DEFAULT = Options()

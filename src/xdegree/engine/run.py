@@ -32,7 +32,7 @@ from .portions import (
     totals,
     zeros,
 )
-from .process_state import FUSED_KERNELS, OwnDraws, patched
+from .process_state import FUSED_KERNELS, OwnDraws, RandomStates, patched
 from .registry import (
     FACTORIES,
     FUNCTIONS,
@@ -72,6 +72,7 @@ class Run(TorchDispatchMode):
         collect: bool = False,
         sparse: bool = True,
         active_rows: ActiveRows | None = None,
+        states: RandomStates | None = None,
         watch: Watch | None = None,
     ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -86,7 +87,7 @@ class Run(TorchDispatchMode):
         self.module = ""
         self.largest = 0
         self._aside = False
-        self._draws = OwnDraws()
+        self._draws = OwnDraws(states)
         self._pending: weakref.WeakSet[Messages] = weakref.WeakSet()
 
     @classmethod

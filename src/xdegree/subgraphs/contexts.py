@@ -50,7 +50,7 @@ class Contexts:
             value = getattr(self, name)
             whole = isinstance(value, int) and not isinstance(value, bool) and value >= least
             if not whole and not (value is None and name in ("length", "hops")):
-                raise ValueError(f"Contexts.{name} must be a whole number of at least {least} (got {value!r})")
+                raise ValueError(f"Contexts.{name} must be an integer of at least {least} (got {value!r})")
 
     @classmethod
     def of(cls, contexts: "Contexts | None") -> "Contexts":

@@ -162,7 +162,7 @@ def _check(size: Any, sparsity: Any, objective: Any, beam: Any) -> None:
     for name, value in (("size", size), ("beam", beam)):
         whole = isinstance(value, int) and not isinstance(value, bool) and value >= 1
         if not whole and not (name == "size" and value is None):
-            raise ValueError(f"{name} must be a whole number, at least 1 (got {value!r})")
+            raise ValueError(f"{name} must be an integer, at least 1 (got {value!r})")
     number = isinstance(sparsity, int | float) and not isinstance(sparsity, bool) and 0 < sparsity <= 1
     if sparsity is not None and not number:
         raise ValueError(f"sparsity must be above 0 and at most 1, the share of nodes to keep (got {sparsity!r})")
