@@ -17,8 +17,16 @@ from torch import Tensor, nn
 
 from .engine.registry import op_schema
 from .locality.prepared import subgraph_call
-from .model_call.call import ModelCall, as_table, check_index, check_target, find_batch, find_edges, model_call
-from .model_call.diagnose import check_call
+from .model_call.call import (
+    ModelCall,
+    as_table,
+    check_call,
+    check_index,
+    check_target,
+    find_batch,
+    find_edges,
+    model_call,
+)
 from .model_call.shadow_model import Plain, shadow_of
 
 Way = Literal["zero", "mean", "edges", "nodes"]
@@ -63,7 +71,7 @@ class Removal:
         call = replace(model_call(model, args, {**kwargs, **(model_kwargs or {})}), part=output)
         check_call(model, call)
         self.model, self.call = model, _without_shared(call)
-        with torch.no_grad(), Plain() as seen:
+        with torch.no_grad(), Plain(call.random_states) as seen:
             table = as_table(call.run(shadow_of(model)), call, level)
         self._shadow = None if any(op_schema(op).draws for op in seen.operations) else _without_caches(shadow_of(model))
         self.level, self.row = table.level, check_index(index, table)
@@ -145,7 +153,7 @@ class Removal:
     def _run(self, call: ModelCall) -> Any:
         """The model's output; one that draws random numbers gets the same ones in every pass, which takes longer."""
         if self._shadow is None:
-            with torch.no_grad(), Plain():
+            with torch.no_grad(), Plain(call.random_states):
                 return call.run(_without_caches(shadow_of(self.model)))
         with torch.no_grad():
             return call.run(self._shadow)

@@ -105,7 +105,7 @@ def locate_portions(model: Any, call: ModelCall, source: Source, share: Any, opt
                 values = (float(dense[0].flatten()[place]), float(total.flatten()[place]), largest)
                 portions.append(Portion(module, op, *values))
 
-    run = Run(1, options, sparse=False, watch=watch)
+    run = Run(1, options, sparse=False, states=call.random_states, watch=watch)
     shadow = shadow_of(model, run)
     replaced = source.start(run, shadow, share)
     with run.active():
