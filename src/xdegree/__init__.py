@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from .attribution.decompose import Decomposition, decompose
     from .attribution.explain import explain
     from .attribution.explainer import DegreeExplainer
+    from .auditing import Audit, audit
     from .engine.options import Contexts, Options
     from .engine.portions import LostPortionsError, Portions
     from .engine.registry import Call, MissingRuleError, rule
@@ -28,6 +29,7 @@ _HOMES = {
     "attribution.decompose": ("Decomposition", "decompose"),
     "attribution.explain": ("explain",),
     "attribution.explainer": ("DegreeExplainer",),
+    "auditing": ("Audit", "audit"),
     "engine.options": ("Contexts", "Options"),
     "engine.portions": ("LostPortionsError", "Portions"),
     "engine.registry": ("Call", "MissingRuleError", "rule"),
@@ -44,6 +46,7 @@ _HOMES = {
 """The public names by the module that they come from."""
 
 __all__ = [
+    "Audit",
     "Call",
     "Contexts",
     "Decomposition",
@@ -62,6 +65,7 @@ __all__ = [
     "Subgraph",
     "agglomerate",
     "agglomerate_levels",
+    "audit",
     "check",
     "contextual_scores",
     "decompose",

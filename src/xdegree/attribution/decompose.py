@@ -20,6 +20,7 @@ from ..model_call.call import ModelCall, check_call, mapped_tensors, model_call
 from ..model_call.groups import number_of, shares, some
 from ..model_call.shadow_model import shadow_of
 from ..model_call.split_points import Of, Source, find_source
+from .phantoms import Portion, locate_portions, warn_of_phantoms
 
 WORKING_SET = 12
 """Portions of the largest size that are alive at one moment, with room to spare: operands, results, shares."""
@@ -119,7 +120,14 @@ def decompose_source(
     names = _known(model, probes)
     cuts = _chunks(number_of(share), memory, model, call, lambda: survey(model, call, source, options).largest)
     found = _joined([_one_pass(model, call, source, some(share, cut), names, options) for cut in cuts])
-    return _beyond_the_last(found) if source.beside_plain_nodes else found
+    found = _beyond_the_last(found) if source.beside_plain_nodes else found
+
+    def locate(group: int) -> list[Portion]:
+        return locate_portions(model, call, source, some(share, slice(group, group + 1)), options)
+
+    parts = [found, *found.probes.values()]
+    warn_of_phantoms([part.total for part in parts], [part.target for part in parts], locate)
+    return found
 
 
 def _beyond_the_last(d: Decomposition) -> Decomposition:
@@ -224,7 +232,14 @@ def decompose_at(
     if not isinstance(output, Tensor) or not output.dim() or (probe and not seen):
         raise NeedsWhole
     hidden = _at(seen[-1], rows, len(output)) if probe else None
-    return AtRows(total_of(output), _at(output, rows), hidden)
+    found = AtRows(total_of(output), _at(output, rows), hidden)
+
+    def locate(pair: int) -> list[Portion]:
+        node = groups.nodes[found.target.group[pair]]
+        return locate_portions(model, call, source, source_shares(source, [[int(node)]]), options)
+
+    warn_of_phantoms(found.total, found.target.values, locate)
+    return found
 
 
 def _at(value: Any, rows: Tensor, size: int | None = None) -> SparseRows:

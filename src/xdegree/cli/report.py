@@ -69,8 +69,8 @@ def add_to(commands: Any) -> None:
     add_weights(asked)
     add_index(asked)
     add_question(asked)
-    asked.add_argument("--q", type=float, default=0.6, metavar="Q", help="of the agglomeration (default: %(default)s)")
-    asked.add_argument("--seed", type=int, default=0, metavar="N", help="of the agglomeration (default: %(default)s)")
+    asked.add_argument("--q", type=float, default=0.6, metavar="Q", help="of all that is random (default: %(default)s)")
+    asked.add_argument("--seed", type=int, default=0, metavar="N", help="of all that is random (default: %(default)s)")
     asked.add_argument("--no-tree", action="store_true", help="no agglomeration, which takes the most time")
     parser.set_defaults(run=run)
 

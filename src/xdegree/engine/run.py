@@ -7,7 +7,7 @@ aliases and C++ composites. It adopts freshly made buffers, because a model may 
 import functools
 import weakref
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Self
 
@@ -50,6 +50,9 @@ from .registry import (
 )
 from .sparse_rows import ActiveRows, SparseRows
 
+Watch = Callable[[str, str, Any, Any, Any], None]
+"""Sees every rule at work: the module's path, the operation, its arguments, its totals and the targets."""
+
 
 class NeedsDense(Exception):
     """A model writes in place where a sparse target cannot follow; the run must be made again without them."""
@@ -74,9 +77,11 @@ class Run(TorchDispatchMode):
         active_rows: ActiveRows | None = None,
         careful: bool = False,
         states: RandomStates | None = None,
+        watch: Watch | None = None,
     ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.careful = careful
+        self.watch = watch
         self.active_rows = active_rows
         self.sparse = sparse
         self.groups = groups
@@ -272,6 +277,13 @@ class Run(TorchDispatchMode):
         return self._apply(found, func, total, args, kwargs)
 
     def _apply(self, found: Rule, op: Any, total: Any, args: Any, kwargs: Any) -> Any:
+        target = self._asked(found, op, total, args, kwargs)
+        if self.watch is not None:
+            with self.aside():
+                self.watch(self.module, _name(op), (args, kwargs), total, target)
+        return target
+
+    def _asked(self, found: Rule, op: Any, total: Any, args: Any, kwargs: Any) -> Any:
         is_view = isinstance(op, OpOverload) and op_schema(op).is_view
         if not is_view:  # views of buffers are buffers
             args = _all_without_buffers(args)

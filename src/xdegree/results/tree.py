@@ -229,7 +229,7 @@ class ExplanationTree:
             leaves=tuple(_group(nodes, score) for nodes, score in content["leaves"]),
             prediction=tuple(_number(value) for value in content["prediction"]),
             contexts=Contexts(**content["contexts"]),
-            options=Options(**content["options"]),
+            options=Options.paper(**content["options"]),
             **values,
         )
 
