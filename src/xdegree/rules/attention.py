@@ -109,7 +109,7 @@ def _telescope_along(call: Call, f: Any, x: Portions, dim: int) -> Tensor:
     target = f(x.target) - constant if order != "target-last" else torch.zeros_like(x.target)
     if order != "target-first":
         target = target + (f(x.whole) - f(x.background))
-    return share_constant(target / 2 if order == "both-orders" else target, x, constant, call.options)
+    return share_constant(target / 2 if order in ("both-orders", "gate") else target, x, constant, call.options)
 
 
 def _behind(dim: int) -> int:
