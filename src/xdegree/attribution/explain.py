@@ -593,7 +593,7 @@ def _warn(e: Any) -> None:
             f" values{_where(e.products)}: a node that reaches only one of the two factors contributes nothing by"
             ' the paper\'s rule; with options=Options(product="share") it contributes half of the mixed terms'
         )
-    elif e.residual is not None and abs(e.residual) > FAR * max(abs(e.output), abs(e.total_scores)):
+    elif e.residual is not None and abs(e.residual) > FAR * _largest_output(e):
         said = (
             f"single scores add up to {e.total_scores:+.3g}, but the explained output is {e.output:+.3g}: the rest,"
             f" {e.residual:+.3g}, are joint effects and biases. Scores of groups (decompose, agglomerate) show joint"
@@ -604,8 +604,12 @@ def _warn(e: Any) -> None:
     warnings.warn(said, stacklevel=3)
 
 
-FAR = 3.0
-"""How many times larger than the output what is left open may be without a warning."""
+FAR = 2.0
+"""How many times larger than the largest output what is left open may be without a warning."""
+
+
+def _largest_output(e: Any) -> float:
+    return float((e.prediction if e.logits is None else e.logits).abs().max())
 
 
 def _where(modules: Sequence[str]) -> str:

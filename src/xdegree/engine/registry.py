@@ -125,7 +125,8 @@ CARRY_NOTHING = frozenset(
     }
 )
 
-SQUASHING = frozenset({aten._softmax, aten._safe_softmax, aten._log_softmax, aten.sigmoid, aten.log_sigmoid_forward})
+SQUASHING = frozenset({aten._softmax, aten._safe_softmax, aten._log_softmax, aten.sigmoid, aten.sigmoid_})
+SQUASHING |= {aten.log_sigmoid_forward}
 PRODUCTS = frozenset({aten.mul, aten.mm, aten.bmm, aten.addmm, aten.baddbmm, aten.mv, aten.dot, aten.addcmul, aten.div})
 
 # Operations that only take a shape from their argument.
