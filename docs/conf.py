@@ -45,7 +45,7 @@ html_copy_source = False
 pygments_style, pygments_dark_style = "friendly", "github-dark"
 copybutton_exclude = ".linenos, .gp, .go"
 
-WRITTEN = ("results", "benchmarks")
+WRITTEN = ("results", "defaults", "benchmarks")
 """Pages that a command writes: those that are not there are left out of the contents, and links to them are plain."""
 if any(not (Path(__file__).parent / f"{page}.md").is_file() for page in WRITTEN):
     suppress_warnings = ["myst.xref_missing"]

@@ -80,8 +80,7 @@ BA-Community: eight of its ten features are noise, by which a model with the pap
 by heart. Weight decay, dropout, noise on the features and a sparse first layer were compared on the released graph by
 validation loss alone; a sparse first layer with a little weight decay had the least. A GAT sees no degrees, which are
 half of what the labels are about, so it gets them beside the features; a GIN, which sees them, has the penalties of the
-GCN. BA-2Motifs: its features are constant, and a GCN
-learns nothing from them in 100 epochs, a GIN nothing in 20.
+GCN. BA-2Motifs: its features are constant, and a GCN learns nothing from them in 100 epochs, a GIN nothing in 20.
 """
 
 

@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import torch
@@ -12,7 +12,6 @@ from torch_geometric.data import Batch, Data
 from .. import baselines
 from ..attribution.explain import explain
 from ..attribution.scores import impact
-from ..baselines import Method
 from ..baselines.instance import Instance, instance
 from ..datasets import Dataset
 from ..engine.options import Options
@@ -184,24 +183,6 @@ def _start(x: Tensor, baseline: str) -> Tensor:
     return mean_features(x).expand_as(x) if baseline == "mean" else torch.zeros_like(x)
 
 
-def _random(case: Case) -> Tensor:
-    """Another order for each prediction: true nodes have the same places in many graphs."""
-    return baselines.random(case.place)(case.one).node
-
-
-def _methods() -> dict[str, Method]:
-    gradients = baselines.integrated_gradients
-    return {
-        "|gradient|": baselines.grad("node"),
-        "gradient × input": baselines.grad_times_input(),
-        "occlusion": baselines.occlusion(),
-        "IG": gradients(IG_STEPS),
-        "IG norm": gradients(IG_STEPS, "norm"),
-        "IG from the mean": gradients(IG_STEPS, "signed", "mean"),
-        "IG norm from the mean": gradients(IG_STEPS, "norm", "mean"),
-    }
-
-
 SIGNED = ("gradient × input", "occlusion", "IG", "IG from the mean")
 """Other methods whose scores have a sign; their sizes are candidates too."""
 HOPS = "hop distance"
@@ -209,21 +190,31 @@ HOPS = "hop distance"
 
 def others(cases: Sequence[Case], dataset: Dataset) -> dict[str, float]:
     """The AUC of every other method; graphs have no distances, so there all nodes tie."""
-    found: dict[str, float] = {}
-    centred = any(bool(case.one.mean.any()) for case in cases)
-    for name, method in _methods().items():
-        same = name.removesuffix(" from the mean")
-        if same != name and not centred:
-            found[name] = found[same]
-            if name in SIGNED:
-                found[f"|{name}|"] = found[f"|{same}|"]
-            continue
-        scores = [method(case.one).node.detach() for case in cases]
-        found[name] = judge(cases, scores)
-        if name in SIGNED:
-            found[f"|{name}|"] = judge(cases, [score.abs() for score in scores])
+    methods = {
+        "|gradient|": baselines.grad("node"),
+        "gradient × input": baselines.grad_times_input(),
+        "occlusion": baselines.occlusion(),
+    }
+    found = {name: [method(case.one).node for case in cases] for name, method in methods.items()}
+    # Another order for each prediction: true nodes have the same places in many graphs.
+    found["random"] = [baselines.random(case.place)(case.one).node for case in cases]
+    found |= _integrated(cases, "zero")
+    centred = _integrated(cases, "mean") if any(bool(case.one.mean.any()) for case in cases) else found
+    found |= {f"{name} from the mean": centred[name] for name in ("IG", "IG norm")}
+    found |= {f"|{name}|": [scores.abs() for scores in found[name]] for name in SIGNED}
     nearness = baselines.hop_distance()
-    near = dataset.level == "node"
-    found["random"] = judge(cases, [_random(case) for case in cases])
-    found[HOPS] = judge(cases, [nearness(case.one).node for case in cases]) if near else 0.5
-    return found
+    near = [nearness(case.one).node for case in cases] if dataset.level == "node" else None
+    hops = 0.5 if near is None else judge(cases, near)
+    return {**{name: judge(cases, scores) for name, scores in found.items()}, HOPS: hops}
+
+
+def _integrated(cases: Sequence[Case], baseline: Literal["zero", "mean"]) -> dict[str, list[Tensor]]:
+    """Integrated gradients of the predicted class, and the norm of those of all classes."""
+    method = baselines.integrated_gradients(IG_STEPS, "signed", baseline)
+    signed, norms = [], []
+    for case in cases:
+        each = [method(replace(case.one, target=target)).node for target in range(len(case.one.prediction))]
+        table = torch.stack(each, 1)
+        signed.append(table[:, case.one.target])
+        norms.append(impact(table))
+    return {"IG": signed, "IG norm": norms}
