@@ -185,7 +185,8 @@ def _in_passes(
         return locate_portions(model, call, source, some(share, slice(group, group + 1)), options)
 
     parts = [found, *found.probes.values()]
-    warn_of_phantoms([part.total for part in parts], [part.target for part in parts], locate)
+    if options.bound == "none":  # else there are none
+        warn_of_phantoms([part.total for part in parts], [part.target for part in parts], locate)
     return found
 
 
@@ -317,7 +318,8 @@ def decompose_at(
         node = groups.nodes[found.target.group[pair]]
         return locate_portions(model, call, source, source_shares(source, [[int(node)]]), options)
 
-    warn_of_phantoms(found.total if above is None else above, found.target.values, locate)
+    if options.bound == "none":
+        warn_of_phantoms(found.total if above is None else above, found.target.values, locate)
     return found
 
 
