@@ -264,7 +264,7 @@ class Answer:
         prepared, question = self.prepared, self.question
         if not question.is_plain or prepared.incoming is None or self.level == "graph":
             raise NeedsWhole
-        limit = budget(question.memory, self.table.values.device) / 2
+        limit = budget(question.memory, self.table.values.device) / 2 if len(rows) > 1 else None
         place = prepared.place(self.tensor(rows), self.level, self.sampling, limit)
         predictions = self._predictions(place, rows)
         classes = chosen_classes(targets, predictions)

@@ -22,6 +22,10 @@ Classes = int | Sequence[int] | Tensor | None
 """The class that is explained: one for all rows, one for each, or None for the predicted ones."""
 
 
+LITTLE = 2**28
+"""Bytes of a pass, if every group reached every node and edge, that are there on any machine."""
+
+
 @dataclass(frozen=True)
 class Question:
     """The arguments of `explain`, and of functions that grow groups, that are about the answer, not about the model."""
@@ -199,11 +203,9 @@ class Reader:
         place, x = self.place, self.place.call.x
         if place.distance is None or x.dim() < 2 or not x.is_floating_point():
             raise NeedsWhole
-        allowed = budget(self.memory, x.device)
-        # The model's own values need room too.
-        limit = max(1, allowed // 8, allowed - 3 * place.call.plain_size(self.prepared.model) // 2)
         asked = place.distance <= place.rounds
         source, parts, waiting = self.source(), [], [asked.nonzero().flatten()]
+        limit = self._limit(len(waiting[0]))
         while waiting:
             nodes = waiting.pop()
             active = ActiveRows(place.distance, place.rounds, limit if len(nodes) > 1 else None)
@@ -214,6 +216,14 @@ class Reader:
                     raise
                 waiting += nodes.split(max(1, int(len(nodes) / (1.2 * error.factor))))
         return PairScores.of_groups(parts, place.num_nodes)
+
+    def _limit(self, groups: int) -> int | None:
+        """Bytes that the pairs of a pass may take; None where they are few: asking the system takes milliseconds."""
+        size = self.place.call.plain_size(self.prepared.model)
+        if self.memory is None and size * groups < LITTLE:
+            return None
+        allowed = budget(self.memory, self.place.call.x.device)
+        return max(1, allowed // 8, allowed - 3 * size // 2)  # the model's own values need room too
 
     def _some_pairs(self, source: Source, groups: Singles, active: ActiveRows) -> PairScores:
         """In one pass for each step of the path."""
