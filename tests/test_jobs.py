@@ -27,7 +27,7 @@ from xdegree.jobs.worker import At, Done, Ready
 
 pytest.importorskip("pyarrow", reason="jobs write Parquet files: pip install 'xdegree[jobs]'")
 FULL = Path("/dev/full")
-SMALL = {"part_size": 4, "batch_size": 4, "memory": "100MB", "progress": False}
+SMALL = {"part_size": 4, "batch_size": 4, "portions": "100MB", "progress": False}
 
 
 @pytest.fixture
@@ -49,11 +49,12 @@ def inline(monkeypatch):
 
     crews = Crews()
 
-    def hired(settings, expected):
-        crews.append(Inline(settings, expected, lambda *told: crews.fate(*told)))  # noqa: PLW0108 (it changes)
+    def hired(settings, memory):
+        crews.append(Inline(settings, memory, lambda *told: crews.fate(*told)))  # noqa: PLW0108 (it changes)
         return crews[-1]
 
     monkeypatch.setattr(xdegree.jobs.start, "Processes", hired)
+    monkeypatch.setattr(xdegree.jobs.scheduler, "PAUSE", 0)
     yield crews
     assert all(crew.closed for crew in crews)
 
@@ -525,20 +526,20 @@ def test_a_factory_that_draws_at_random(place, inline):
     ("factory", "settings", "message"),
     [
         ("of_nodes", {"engine": "spark"}, r"engine must be one of \('local', 'ray'\) \(got 'spark'\)"),
-        ("of_nodes", {"workers": 0}, r"workers must be a whole number, at least 1 \(got 0\)"),
-        ("of_nodes", {"part_size": 0}, r"part_size must be a whole number, at least 1 \(got 0\)"),
-        ("of_nodes", {"memory": None}, "memory must be a fixed budget"),
+        ("of_nodes", {"workers": 0}, r"workers must be an integer, at least 1 \(got 0\)"),
+        ("of_nodes", {"part_size": 0}, r"part_size must be an integer, at least 1 \(got 0\)"),
+        ("of_nodes", {"portions": "much"}, "portions must be a number of bytes"),
         ("of_nodes", {"memory": "much"}, "memory must be a number of bytes"),
         ("of_nodes", {"reading": "tea leaves"}, "reading must be one of"),
         ("of_nodes", {"of": "colour"}, "of must be one of"),
         ("of_nodes", {"of": "edge", "edges": "pair"}, "end points go with nodes"),
         ("of_nodes", {"of": "edge_feature"}, "edge_attr"),
         ("of_nodes", {"options": {}}, "options must be xdegree.Options"),
-        ("of_nodes", {"target": "cat"}, "target must be a whole number"),
+        ("of_nodes", {"target": "cat"}, "target must be an integer"),
         ("of_nodes", {"index": 3}, 'index must be "all" or a list'),
         ("of_nodes", {"index": "some"}, 'index must be "all" or a list'),
         ("of_nodes", {"index": []}, 'index must be "all" or a list'),
-        ("of_nodes", {"index": [1, -1]}, "index must hold whole numbers"),
+        ("of_nodes", {"index": [1, -1]}, "index must hold integers"),
         ("of_nodes", {"index": [1, 2, 1]}, "index holds 1 2 times"),
         ("of_nodes", {"index": [30]}, "index 30 is out of range: there are the instances 0 to 29"),
         ("of_nodes", {"weights": "none.pt"}, "there is no file"),

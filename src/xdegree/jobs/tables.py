@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from ..results import Explanation
-from .settings import JobError, Settings
+from .settings import Settings
 from .work import Outcome
 
 KEY = "xdegree."
@@ -74,7 +74,9 @@ def encoded(outcomes: Sequence[Outcome], settings: Settings, notes: dict[str, An
     for name in tables(settings.edges):
         schema = known[name].with_metadata({f"{KEY}{key}": str(value) for key, value in notes.items()})
         sink = pa.BufferOutputStream()
-        pa.parquet.write_table(pa.table(columns[name], schema=schema), sink, compression="zstd")
+        pa.parquet.write_table(
+            pa.table(columns[name], schema=schema), sink, compression="zstd", write_page_checksum=True
+        )
         files[name] = sink.getvalue().to_pybytes()
     return files
 
@@ -87,14 +89,22 @@ def counts(outcomes: Sequence[Outcome]) -> dict[str, int]:
 
 
 def notes_of(path: Any) -> dict[str, str]:
-    """The notes that a file was written with."""
+    """The notes that a file was written with; a ValueError if it is no whole Parquet file."""
     try:
         found = pyarrow().parquet.read_metadata(path).metadata or {}
     except (OSError, ValueError) as error:
-        raise JobError(f"{path} is no whole Parquet file ({error}); delete it and resume the job") from error
+        raise ValueError(f"it is no whole Parquet file ({error})") from error
     return {
         key.decode().removeprefix(KEY): value.decode() for key, value in found.items() if key.startswith(KEY.encode())
     }
+
+
+def read_whole(path: Any) -> None:
+    """Read every page of a file and compare it with its checksum; a ValueError if one differs."""
+    try:
+        pyarrow().parquet.ParquetFile(path, page_checksum_verification=True).read()
+    except (OSError, ValueError) as error:
+        raise ValueError(f"its content is damaged ({error})") from error
 
 
 def errors_in(path: Any, most: int) -> list[dict[str, Any]]:

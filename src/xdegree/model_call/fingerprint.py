@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn.parameter import UninitializedTensorMixin
 from torch_geometric.data.data import BaseData
 from torch_geometric.inspector import Inspector
 
@@ -46,7 +47,8 @@ class Hasher:
     def __init__(self) -> None:
         self.unseen: list[str] = []
         self.packages: set[str] = set()
-        self._known: dict[int, tuple[Any, bytes]] = {}
+        self._values: dict[int, tuple[Any, bytes]] = {}
+        self._kept: dict[int, tuple[Any, bytes]] = {}
         self._open: dict[int, int] = {}
 
     def digest(self, value: Any, path: str = "value") -> str:
@@ -56,15 +58,21 @@ class Hasher:
         except RecursionError:
             self._open.clear()
             content = self._unseen(value, path)
+        self._values.clear()  # of a million graphs, one after the other, none is held longer than it takes
         return hashlib.sha256(content).hexdigest()[:16]
+
+    def leave_out(self, value: Any) -> None:
+        """Count a value as nothing from now on: it is hashed elsewhere."""
+        self._kept[id(value)] = (value, b"elsewhere")
 
     def _bytes(self, value: Any, path: str) -> bytes:
         """Plain values as they are, all others as a hash of what they consist of."""
         if value is None or type(value) in PLAIN:
             return f"{type(value).__name__}:{value!r}".encode()
         key = id(value)
-        if key in self._known:
-            return self._known[key][1]
+        known = self._kept.get(key) or self._values.get(key)
+        if known is not None:
+            return known[1]
         if key in self._open:  # a cycle: how far up it leads says enough
             return f"up:{len(self._open) - self._open[key]}".encode()
         self._open[key] = len(self._open)
@@ -75,7 +83,8 @@ class Hasher:
                 raise
             found = self._unseen(value, path)
         self._open.pop(key, None)
-        self._known[key] = (value, found)  # with the value itself, so that its id is not given to another
+        # With the value itself, so that its id is not given to another; classes and functions come again and again.
+        (self._kept if isinstance(value, type | types.FunctionType) else self._values)[key] = (value, found)
         return found
 
     def _unseen(self, value: Any, path: str) -> bytes:
@@ -109,6 +118,11 @@ class Hasher:
                 yield from self._items(attributes_of(value), path)
             case weakref.ReferenceType():
                 yield self._bytes(value(), path)
+            case _:
+                yield from self._code_or_object(value, path)
+
+    def _code_or_object(self, value: Any, path: str) -> Iterator[bytes]:
+        match value:
             case types.ModuleType():
                 yield self._library(value.__name__) if is_library(value.__name__) else value.__name__.encode()
             case type():
@@ -133,7 +147,7 @@ class Hasher:
             yield self._bytes(value, f"{path}.{key}")
 
     def _tensor(self, value: Tensor, path: str) -> Iterator[Any]:
-        if isinstance(value, nn.parameter.UninitializedTensorMixin):
+        if isinstance(value, UninitializedTensorMixin):
             yield b"without a shape"
             return
         if type(value) not in (Tensor, nn.Parameter, nn.Buffer):
