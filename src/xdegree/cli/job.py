@@ -196,7 +196,8 @@ def _add_workers(parser: argparse.ArgumentParser, engine: str, workers: str) -> 
         help="of a Ray cluster, or auto (default: $RAY_ADDRESS, or this machine alone)",
     )
     parser.add_argument(
-        "--version",
+        "--model-version",
+        dest="version",
         metavar="NAME",
         help="of what the fingerprint cannot see; another one is not resumed (default: none)",
     )

@@ -2,6 +2,9 @@
 
 import os
 import pickle
+import signal
+import socket
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -16,6 +19,10 @@ from .worker import Broken, Died, Event, Task, Worker
 
 LOCAL_ONLY = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
 """Ray's own switch for a cluster of one machine: switched off, all of its servers listen on 127.0.0.1 alone."""
+
+
+LOOK, PATIENCE = 1.0, 10.0
+"""Seconds after which the cluster is looked at, and that it has to answer."""
 
 
 def ray() -> Any:
@@ -36,10 +43,15 @@ def connect(address: str | None) -> bool:
     choices = {"include_dashboard": False} if address is None and "RAY_ADDRESS" not in os.environ else {}
     if choices:
         _listen_on_this_machine_only()
+    main = threading.current_thread() is threading.main_thread()
+    before = signal.getsignal(signal.SIGTERM)
     try:
         there.init(address=address, log_to_driver=False, logging_level="ERROR", **choices)
     except Exception as error:
         raise JobError(f"Ray cannot be started or reached: {type(error).__name__}: {error}") from error
+    finally:
+        if main:  # Ray would end the process at once
+            signal.signal(signal.SIGTERM, before)
     return True
 
 
@@ -49,6 +61,17 @@ def _listen_on_this_machine_only() -> None:
 
     os.environ.setdefault(LOCAL_ONLY, "0")  # for the processes that Ray starts
     ray_constants.ENABLE_RAY_CLUSTER = os.environ[LOCAL_ONLY] not in ("0", "false", "False")  # read when imported
+
+
+def _servers() -> dict[str, tuple[str, int]]:
+    """What this process cannot do without: the head of the cluster, and the node that this process belongs to."""
+    context = ray().get_runtime_context()
+    host, _, port = context.gcs_address.rpartition(":")
+    own = next(node for node in ray().nodes() if node["NodeID"] == context.get_node_id())
+    return {
+        "the head": (host.strip("[]"), int(port)),
+        "the node of this process": (own["NodeManagerAddress"], own["NodeManagerPort"]),
+    }
 
 
 class Actors:
@@ -68,6 +91,7 @@ class Actors:
         self.kind = self.ray.remote(num_cpus=1, max_restarts=0, max_task_retries=0, **size)(_Actor)
         self.actors: dict[int, Any] = {}
         self.streams: dict[int, Any] = {}
+        self.servers, self.seen, self.lost = _servers(), time.monotonic(), False
 
     def hire(self, worker: int) -> None:
         """Start an actor; if the cluster has no room for it yet, it starts when there is."""
@@ -87,6 +111,8 @@ class Actors:
 
     def wait(self, seconds: float) -> list[tuple[int, Event]]:
         """The next message of the actors that have any."""
+        if time.monotonic() - self.seen > LOOK:
+            self._look()
         workers = {stream: worker for worker, stream in self.streams.items()}
         if not workers:
             time.sleep(seconds)
@@ -104,8 +130,22 @@ class Actors:
             return None
         except self.ray.exceptions.RayError as error:
             del self.streams[worker], self.actors[worker]
+            self._look()
             return Died(str(error).strip().splitlines()[0])
         return event
+
+    def _look(self) -> None:
+        """Stop while there is time: without its head, or the node of this process, Ray soon ends this process itself.
+
+        They are asked for a connection, because Ray's own questions would wait for as long as that takes.
+        """
+        self.seen = time.monotonic()
+        for which, (host, port) in self.servers.items():
+            try:
+                socket.create_connection((host, int(port)), PATIENCE).close()
+            except OSError as error:
+                self.lost = True
+                raise JobError(f"Ray is gone: {which} at {host}:{port} does not answer ({error})") from error
 
     def end(self, worker: int) -> None:
         """Kill an actor."""
@@ -114,9 +154,11 @@ class Actors:
 
     def close(self) -> None:
         """End our actors, and Ray if we started it."""
-        for worker in list(self.actors):
+        for worker in list(self.actors) if not self.lost else ():
             self.end(worker)
+        self.actors.clear()
         if self.ours:
+            self.ours = False
             self.ray.shutdown()
 
 

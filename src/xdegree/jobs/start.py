@@ -315,11 +315,13 @@ def _carried_out(
         raise
     finally:
         stops.told = True  # from here on, another signal does not disturb the end
-        if crew is not None:
-            crew.close()
         bar.close()
-        ending = folder.status(state, **report.of_run())
-        folder.write_manifest(ending, run)
+        try:
+            ending = folder.status(state, **report.of_run())
+            folder.write_manifest(ending, run)
+        finally:  # last: what a broken cluster does when it is closed is not up to us
+            if crew is not None:
+                crew.close()
     return ending
 
 

@@ -42,6 +42,8 @@ class Folder:
     parts: dict[int, Part] = field(default_factory=dict)
     """What is written, by the number of the part."""
     damaged: dict[int, str] = field(default_factory=dict)
+    listed: dict[int, Part] = field(default_factory=dict)
+    """What the manifest says is written."""
 
     def __post_init__(self) -> None:
         index = self.settings.to_dict()["index"]
@@ -89,6 +91,7 @@ class Folder:
         Not thorough, it only looks at sizes: fast, for a job that runs.
         """
         listed, self.parts, self.damaged = self.parts, {}, {}
+        self.listed = listed
         for part in range(len(self.settings.parts(self.instances))):
             try:
                 if part in listed:
@@ -106,7 +109,7 @@ class Folder:
             if not path.is_file():
                 raise ValueError(f"{name} is not there")
             if (size := path.stat().st_size) != mark["bytes"]:
-                raise ValueError(f"{name} has {size} bytes instead of {mark['bytes']}")
+                raise ValueError(f"{name} has {size} bytes instead of {mark['bytes']}{self._whose(path, part)}")
             if thorough and _checksum(path) != mark["sha256"]:
                 raise ValueError(f"{name} has another checksum than when it was written{self._whose(path, part)}")
 
@@ -151,11 +154,15 @@ class Folder:
             for path in folder.glob(f".part-*.parquet.{self.job}.tmp"):
                 path.unlink()
         for part in range(len(self.settings.parts(self.instances))):
-            for _, path in self._files(part) if part not in self.parts else ():
-                if path.exists() and (part in self.damaged or not self._ours(path, part)):
+            for table, path in self._files(part) if part not in self.parts else ():
+                if path.exists() and not self._ours(table, part):
                     self.set_aside(path)
 
-    def _ours(self, path: Path, part: int) -> bool:
+    def _ours(self, table: str, part: int) -> bool:
+        """Whether a file may be written over: it is as we wrote it."""
+        path = self.file(table, part)
+        if part in self.listed:
+            return path.is_file() and _checksum(path) == self.listed[part].files[table]["sha256"]
         try:
             return notes_of(path).get("job") == self.job and not self._whose(path, part)
         except ValueError:

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.nn.parameter import UninitializedTensorMixin
+from torch.nn.parameter import is_lazy
 from torch_geometric.data.data import BaseData
 from torch_geometric.inspector import Inspector
 
@@ -147,7 +147,7 @@ class Hasher:
             yield self._bytes(value, f"{path}.{key}")
 
     def _tensor(self, value: Tensor, path: str) -> Iterator[Any]:
-        if isinstance(value, UninitializedTensorMixin):
+        if is_lazy(value):
             yield b"without a shape"
             return
         if type(value) not in (Tensor, nn.Parameter, nn.Buffer):
