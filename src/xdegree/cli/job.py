@@ -98,7 +98,7 @@ def _add_run(actions: Any) -> None:
         about=ABOUT_RUN,
         examples=[
             "xdegree job run my_models.py:factory --out why --workers 2",
-            "xdegree job run my_models.py:factory --out why --index 3,5,9 --edges pair",
+            "xdegree job run my_models.py:factory --out why --index 3,5,9 --edge-scores pair",
         ],
         codes=CODES,
     )
@@ -230,7 +230,7 @@ def _to_resume(out: Path) -> str:
 def _run(given: argparse.Namespace) -> int:
     from .. import jobs
 
-    names = ("weights", "target", "of", "reading", "edges", "level", "start", "layer")
+    names = ("weights", "target", "of", "reading", "edge_scores", "level", "start", "layer")
     sizes = ("portions", "part_size", "batch_size")
     with redirect_stdout(sys.stderr):  # what a factory prints is no result
         status = jobs.run(

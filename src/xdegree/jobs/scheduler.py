@@ -125,7 +125,7 @@ class Scheduler:
     def _write(self, done: Done) -> None:
         try:
             self.folder.write_part(
-                done.part, {t: done.files[t] for t in tables(self.folder.settings.edges)}, done.counts
+                done.part, {t: done.files[t] for t in tables(self.folder.settings.edge_scores)}, done.counts
             )
         except OSError as error:
             self.report.failed[done.part] = f"it could not be written: {error}"

@@ -9,11 +9,11 @@ from typing import Any, Literal, get_args
 
 import torch
 
-from ..attribution.scores import Edges, Reading, check_choices
+from ..attribution.scores import EdgeScores, Question, Reading
 from ..engine.options import Options
+from ..engine.process_state import Memory, budget
 from ..factories import UsageError
-from ..model_call.memory import Memory, budget
-from ..model_call.outputs import Level
+from ..model_call.call import Level
 from ..model_call.split_points import Of
 
 
@@ -35,7 +35,7 @@ class Settings:
     target: int | None = None
     of: Of = "node"
     reading: Reading = "contribution"
-    edges: Edges | None = None
+    edge_scores: EdgeScores | None = None
     level: Level | None = None
     start: str | None = None
     layer: str | None = None
@@ -55,7 +55,7 @@ class Settings:
             raise JobError('portions must be a fixed budget for each worker, such as "1GB" (got None)')
         size_of(self.portions, "portions")
         try:
-            check_choices(self.reading, self.edges, self.portions)
+            Question(reading=self.reading, edge_scores=self.edge_scores, memory=self.portions)
             Options.of(self.options)
         except (ValueError, TypeError) as error:
             raise JobError(str(error)) from None
@@ -63,8 +63,10 @@ class Settings:
             raise JobError(f"version must be text, or None (got {self.version!r})")
         if self.of not in get_args(Of):
             raise JobError(f"of must be one of {get_args(Of)} (got {self.of!r})")
-        if self.of != "node" and self.edges is not None:
-            raise JobError(f"edges by their end points go with nodes (got edges={self.edges!r} and of={self.of!r})")
+        if self.of != "node" and self.edge_scores is not None:
+            raise JobError(
+                f"edge_scores by end points go with nodes (got edge_scores={self.edge_scores!r} and of={self.of!r})"
+            )
         if self.target is not None and (isinstance(self.target, bool) or not isinstance(self.target, int)):
             raise JobError(f"target must be an integer, the class, or None (got {self.target!r})")
         if self.index != "all":

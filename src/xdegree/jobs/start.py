@@ -12,10 +12,11 @@ from typing import Any, Literal, get_args
 
 from tqdm import tqdm
 
-from ..attribution.scores import Edges, Reading
+from ..attribution.scores import EdgeScores, Reading
 from ..engine.options import Options
-from ..model_call.memory import Memory
-from ..model_call.outputs import Level
+from ..engine.process_state import Memory
+from ..engine.process_state import Memory
+from ..model_call.call import Level
 from ..model_call.split_points import Of
 from .identity import differences
 from .interruptions import Interruptions
@@ -79,7 +80,7 @@ def run(
     target: int | None = None,
     of: Of = "node",
     reading: Reading = "contribution",
-    edges: Edges | None = None,
+    edge_scores: EdgeScores | None = None,
     level: Level | None = None,
     start: str | None = None,
     layer: str | None = None,
@@ -113,7 +114,7 @@ def run(
         target: the class that is explained, the predicted one by default.
         of: what is scored, every ``"node"``, ``"edge"``, ``"feature"`` or ``"edge_feature"``, as in `explain`.
         reading: as in `explain`.
-        edges: score edges by their end points too, as in `explain`; they get a table of their own.
+        edge_scores: score edges by their end points too, as in `explain`; they get a table of their own.
         level: what the rows of the model's output are, for one graph; as in `explain`.
         start: for models of integers, as in `explain`.
         layer: where strength is read, as in `explain`.
@@ -142,7 +143,7 @@ def run(
         target=target,
         of=of,
         reading=reading,
-        edges=edges,
+        edge_scores=edge_scores,
         level=level,
         start=start,
         layer=layer,

@@ -59,7 +59,7 @@ class Folder:
     @property
     def tables(self) -> tuple[str, ...]:
         """The tables of the job."""
-        return tables(self.settings.edges)
+        return tables(self.settings.edge_scores)
 
     def notes(self, part: int) -> dict[str, Any]:
         """What the files of a part are marked with: enough to write the manifest again from any of them."""

@@ -21,9 +21,9 @@ PLACES = {
 """The columns that say what a score is of, by what was scored."""
 
 
-def tables(edges: str | None) -> tuple[str, ...]:
+def tables(edge_scores: str | None) -> tuple[str, ...]:
     """The names of the tables; `instances` is last: when it is there, its part is finished."""
-    return ("scores", "instances") if edges is None else ("scores", "edges", "instances")
+    return ("scores", "instances") if edge_scores is None else ("scores", "edges", "instances")
 
 
 def pyarrow() -> Any:
@@ -68,10 +68,10 @@ def encoded(outcomes: Sequence[Outcome], settings: Settings, notes: dict[str, An
         "instances": _instances(outcomes, known["instances"].names),
         "scores": _rows(outcomes, _scored, PLACES[settings.of]),
     }
-    if settings.edges is not None:
+    if settings.edge_scores is not None:
         columns["edges"] = _rows(outcomes, _scored_edges, PLACES["edge"])
     files = {}
-    for name in tables(settings.edges):
+    for name in tables(settings.edge_scores):
         schema = known[name].with_metadata({f"{KEY}{key}": str(value) for key, value in notes.items()})
         sink = pa.BufferOutputStream()
         pa.parquet.write_table(

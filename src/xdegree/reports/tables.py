@@ -105,7 +105,7 @@ def settings_table(e: Explanation, tree: ExplanationTree | None, more: Mapping[s
         **more,
         "explained": f"row {e.index} of the output, class {e.target}",
         "reading": e.reading,
-        "scores of": e.of if e.edges is None else f"{e.of}, edges by {e.edges}",
+        "scores of": e.of if e.edge_scoring is None else f"{e.of}, edges by {e.edge_scoring}",
         "nodes": f"{len(e.nodes)} of {e.num_nodes} can contribute",
         **{f"options: {name}": value for name, value in e.options.to_dict().items()},
     }
