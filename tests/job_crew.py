@@ -207,4 +207,5 @@ class Place:
 
     def files(self, out: str = "out") -> dict[str, bytes]:
         """All results, by the names of their files."""
-        return {str(f.relative_to(self.folder / out)): f.read_bytes() for f in (self.folder / out).rglob("*.parquet")}
+        files = [f for f in (self.folder / out).rglob("*.parquet") if f.is_file()]
+        return {str(f.relative_to(self.folder / out)): f.read_bytes() for f in files}

@@ -6,13 +6,17 @@ import os
 import re
 import shutil
 import signal
+import struct
+import subprocess
 import sys
+import time
 from collections import Counter
 from pathlib import Path
 
 import duckdb
 import pandas
 import polars
+import psutil
 import pytest
 import torch
 from job_crew import MODELS, Inline, Place
@@ -22,8 +26,9 @@ from xdegree import Options, explain, jobs
 from xdegree.cli import main
 from xdegree.factories import made
 from xdegree.jobs import JobError
+from xdegree.jobs.processes import Processes
 from xdegree.jobs.storage import locked
-from xdegree.jobs.worker import At, Done, Ready
+from xdegree.jobs.worker import At, Died, Done, Ready
 
 pytest.importorskip("pyarrow", reason="jobs write Parquet files: pip install 'xdegree[jobs]'")
 FULL = Path("/dev/full")
@@ -104,7 +109,7 @@ def test_graphs_are_explained_as_by_hand(place, inline):
 @pytest.mark.parametrize("factory", ["of_nodes", "keywords"])
 def test_nodes_are_explained_as_by_hand(place, inline, factory):
     index = torch.tensor([7, 3, 29, 11, 0])
-    choices = {"target": 1, "reading": "probability", "edges": "mean", "options": Options(bias="background")}
+    choices = {"target": 1, "reading": "probability", "edge_scores": "mean", "options": Options(bias="background")}
     status = jobs.run(place(factory), out="out", workers=1, index=index, **choices, **SMALL)
     assert (status.instances, status.finished, status.parts) == (5, 5, 2)
     model, args, kwargs = made(place(factory))
@@ -212,7 +217,13 @@ def test_a_poisoned_graph_is_an_error_and_the_rest_goes_on(place, inline):
     assert (status.errors, len(status.examples)) == (5, 5)
     found = table(place, "instances").set_index("index")["error"].dropna().to_dict()
     assert {one["index"]: one["error"] for one in status.examples} == found
-    for number, reason in {5: "names nodes 0 to 3", 6: "NaN", 7: "got str", 8: "shapes", 9: "no node features"}.items():
+    for number, reason in {
+        5: "names nodes 0 to 3",
+        6: "NaN",
+        7: "got str",
+        8: "9 features per node",
+        9: "no node features",
+    }.items():
         assert reason in found[number]
     sound = expected_files(place, "of_graphs")
     before, after = pandas.read_parquet("undisturbed/scores"), table(place, "scores")
@@ -530,6 +541,253 @@ def test_a_factory_that_draws_at_random(place, inline):
         jobs.run(place("at_random"), out="out", workers=1, **SMALL)
 
 
+# Parts that are not as they were written.
+
+
+def flipped(path):
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+
+
+HARMS = {
+    "truncated": (lambda path: path.write_bytes(path.read_bytes()[:-9]), "bytes instead of"),
+    "emptied": (lambda path: path.write_bytes(b""), "has 0 bytes instead of"),
+    "flipped": (flipped, "another checksum"),
+    "swapped": (lambda path: shutil.copy(path.with_name("part-000002.parquet"), path), "it is of part 2"),
+    "of another job": (lambda path: shutil.copy(f"strength/{path.parent.name}/{path.name}", path), "of another job"),
+    "replaced by text": (lambda path: path.write_text("my notes"), "has 8 bytes instead of"),
+    "a folder": (lambda path: (path.unlink(), path.mkdir()), "is not there"),
+    "deleted": (lambda path: path.unlink(), "is not there"),
+}
+
+
+@pytest.mark.parametrize("table", ["scores", "instances"])
+@pytest.mark.parametrize("harm", HARMS)
+@pytest.mark.parametrize("listed", [True, False], ids=["in the manifest", "newer than it"])
+def test_a_damaged_part_is_found_and_made_anew(place, inline, harm, table, listed):
+    expected = expected_files(place, "of_graphs")
+    shutil.copytree("undisturbed", "out")
+    if harm == "of another job":
+        jobs.run(place("of_graphs"), out="strength", workers=1, **{**SMALL, "reading": "strength"})
+    manifest = json.loads((place.out / "manifest.json").read_text())
+    if not listed:  # as after a kill
+        (place.out / "manifest.json").write_text(json.dumps({**manifest, "parts": manifest["parts"][:1]}))
+    path = place.out / table / "part-000001.parquet"
+    HARMS[harm][0](path)
+    harmed = path.read_bytes() if path.is_file() else None
+    status = jobs.status("out")
+    assert (status.state, status.finished, status.parts_finished) == ("unfinished", 20, 5)
+    gone = harm == "deleted" and table == "instances" and not listed  # nothing tells that it was ever there
+    assert list(status.damaged) == ([] if gone else [1])
+    if listed:
+        assert HARMS[harm][1] in status.damaged[1]
+        assert f"part 1 is damaged: {table}/part-000001.parquet" in str(status)
+    jobs.resume("out", progress=False)
+    assert_whole(place)
+    assert [task.part for task in inline[-1].tasks] == [1]
+    kept = {f.name: f for f in (place.out / "damaged").glob("*")}
+    assert {name: content for name, content in place.files().items() if not name.startswith("damaged")} == expected
+    if harmed is not None:
+        assert kept[f"{table}-part-000001.parquet"].read_bytes() == harmed
+    assert jobs.resume("out", progress=False).damaged == {}
+
+
+def test_what_others_put_into_the_folder_stays(place, inline):
+    half_done(place, inline, "of_graphs")
+    own = {
+        "scores/notes.txt": b"mine",
+        "scores/part-000003.parquet": b"my own table",
+        "instances/part-000001 (copy).parquet": b"a copy",
+        "instances/.part-000004.parquet.tmp": b"somebody else's",
+        "_SUCCESS": b"",
+    }
+    for name, content in own.items():
+        (place.out / name).write_bytes(content)
+    status = jobs.status("out")
+    assert status.foreign == ("instances/part-000001 (copy).parquet", "scores/notes.txt")
+    assert "not written by this job: scores/notes.txt" in str(status)
+    jobs.resume("out", progress=False)
+    own["damaged/scores-part-000003.parquet"] = own.pop("scores/part-000003.parquet")  # it lay in the place of a part
+    assert {name: (place.out / name).read_bytes() for name in own} == own
+    assert jobs.status("out").state == "finished"
+
+
+@pytest.mark.parametrize(
+    "harm", [lambda p: p.write_text(p.read_text()[:300]), lambda p: p.unlink(), lambda p: p.write_bytes(b"\xff")]
+)
+@pytest.mark.parametrize("index", ["all", [*range(20), 23], None], ids=["all", "few", "many"])
+def test_a_manifest_is_made_from_the_parts(place, inline, harm, index, monkeypatch, capsys):
+    if index is None:
+        monkeypatch.setattr(xdegree.jobs.storage, "SHORT", 5)
+        index = [*range(20), 23]
+    inline.fate = lambda worker, event: (_ for _ in ()).throw(KeyboardInterrupt) if at(event, 2) else None
+    with pytest.raises(KeyboardInterrupt):
+        jobs.run(place("of_graphs"), out="out", workers=1, index=index, **SMALL)
+    inline.fate = lambda worker, event: None
+    harm(place.out / "manifest.json")
+    for command in (["status"], ["resume", "--quiet"]):
+        assert main(["job", *command, "out"]) == 2
+        assert "xdegree job repair out" in capsys.readouterr().err
+    if xdegree.jobs.storage.SHORT == 5:
+        with pytest.raises(
+            JobError, match=r"the list of instances was lost.*8 of them are in the 2 parts.*--index FILE"
+        ):
+            jobs.repair("out")
+        with pytest.raises(JobError, match="are not those that the job in out was started with"):
+            jobs.repair("out", index=range(21))
+        assert jobs.repair("out", index=index).finished == 8
+    else:
+        assert main(["job", "repair", "out"]) == 1
+        assert "instances  8 of" in capsys.readouterr().out
+    status = jobs.resume("out", progress=False)
+    assert (status.state, status.finished) == ("finished", 24 if index == "all" else 21)
+    assert jobs.repair("out").state == "finished"  # nothing to do
+
+
+def at(event, part):
+    return isinstance(event, Done) and event.part == part
+
+
+def test_a_manifest_without_any_part(place, inline):
+    place.out.mkdir()
+    (place.out / "manifest.json").write_text("{")
+    with pytest.raises(JobError, match=r"has no part that can be read.*the settings are lost"):
+        jobs.repair("out")
+    with pytest.raises(JobError, match="there is no folder"):
+        jobs.repair("nowhere")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"format": "xdegree.job/1"}, r"no manifest of the format 'xdegree.job/2' \(got 'xdegree.job/1'\)"),
+        ({"settings": None}, "the field settings must be an object"),
+        ({"instances": "24"}, r"the field instances must be an integer \(got '24'\)"),
+        ({"instances": 0}, "instances must be at least 1"),
+        ({"instances": 23}, "was changed by hand"),
+        ({"parts": {}}, "the field parts must be a list"),
+        ({"parts": [3]}, r"the field parts\[0\] must be an object"),
+        ({"parts": [{"part": 99, "instances": 1, "rows": 1, "errors": 0, "files": {}}]}, "one of 0 to 5"),
+        ({"parts": [{"part": 0, "instances": 1, "rows": 1, "errors": 0, "files": {}}]}, "files.scores is missing"),
+        ({"fingerprint": {}}, "the field fingerprint.weights is missing"),
+        ({"run": {}}, "the field run.engine is missing"),
+        ({"seconds": "long"}, "the field seconds must be a number"),
+        ({"settings": {}}, "settings lack or have too much: batch_size"),
+        ({"failed": None}, "the field failed must be an object"),
+        ({"unseen": 3}, "the field unseen must be a list"),
+    ],
+)
+def test_a_manifest_with_wrong_fields(place, inline, change, message):
+    jobs.run(place("of_graphs"), out="out", workers=1, **SMALL)
+    path = place.out / "manifest.json"
+    content = json.loads(path.read_text())
+    path.write_text(json.dumps({**content, **change}))
+    for ask in (jobs.status, jobs.resume):
+        with pytest.raises(JobError, match=message):
+            ask("out")
+    for name in change:
+        path.write_text(json.dumps({key: value for key, value in content.items() if key != name}))
+        with pytest.raises(JobError, match=f"{name}|format"):
+            jobs.status("out")
+    assert jobs.repair("out").state == "finished"
+
+
+# One bad instance costs one row.
+
+
+@pytest.mark.parametrize(
+    "error",
+    ["OSError(5, 'disk')", "KeyboardInterrupt()", "SystemExit(3)", "exit()", "MemoryError()", "Odd()", "Mute()",
+     "ExceptionGroup('two', [ValueError(1), ValueError(2)])"],
+)  # fmt: skip
+def test_whatever_a_model_raises(place, inline, error):
+    with (place.folder / f"{place.module}.py").open("a") as file:
+        file.write(f"""
+
+class Odd(BaseException):
+    pass
+
+
+class Mute(Exception):
+    def __str__(self):
+        raise ValueError
+
+
+class Raising(GCN):
+    def forward(self, x, edge_index, batch=None):
+        if (x == MAGIC).any():
+            raise {error}
+        return super().forward(x, edge_index, batch)
+
+
+def raising():
+    _, (graphs,) = magic()
+    torch.manual_seed(0)
+    return Raising(3, 2, level="graph"), (graphs,)
+""")
+    status = jobs.run(place("raising"), out="out", workers=1, **SMALL)
+    assert_whole(place)
+    assert [one["index"] for one in status.examples] == [9]
+    assert status.examples[0]["error"].startswith("SystemExit" if error == "exit()" else error.partition("(")[0])
+
+
+def test_an_instance_that_takes_too_long(place, inline):
+    def fate(worker, event):
+        task = inline[-1].tasks[-1] if inline[-1].tasks else None
+        if isinstance(event, At) and event.place < len(task.ids):
+            hangs = event.index == 13 if event.index is not None else 13 in task.ids
+            return "hangs" if hangs and 13 not in task.skip else None
+        return None
+
+    inline.fate = fate
+    status = jobs.run(place("of_graphs"), out="out", workers=1, timeout=0.05, **SMALL)
+    assert_whole(place)
+    assert status.examples == ({"index": 13, "error": "it took longer than 0.05 s"},)
+    assert inline[-1].ended == [0, 0]
+
+
+def test_a_limit_of_memory():
+    """In a process of its own: a limit cannot be taken back."""
+    code = """
+import torch
+from xdegree.jobs.worker import limit_memory
+from xdegree.jobs import JobError
+try:
+    limit_memory(10**6)
+except JobError as error:
+    print(error)
+limit_memory(4 * 10**9)
+torch.ones(10**7)
+try:
+    torch.ones(10**10)
+except RuntimeError as error:
+    print("memory" in str(error))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert re.fullmatch(r"memory=1000000 bytes is less than what a worker takes .*\nTrue\n", done.stdout)
+
+
+# What a job remembers of model and data.
+
+
+def test_a_version_of_what_cannot_be_seen(place, inline):
+    with (place.folder / f"{place.module}.py").open("a") as file:
+        file.write(
+            "\n\ndef served():\n    model, args = of_graphs()\n    model.lock = __import__('threading').Lock()\n"
+        )
+        file.write("    return model, args\n")
+    inline.fate = lambda worker, event: (_ for _ in ()).throw(KeyboardInterrupt) if at(event, 2) else None
+    with pytest.raises(KeyboardInterrupt):
+        jobs.run(place("served"), out="out", workers=1, version="march", **SMALL)
+    inline.fate = lambda worker, event: None
+    assert jobs.status("out").unseen == ("lock (_thread.lock)",)
+    assert "the fingerprint cannot see lock (_thread.lock)" in str(jobs.status("out"))
+    with pytest.raises(JobError, match=r"started with version='march' \(got 'april'\)"):
+        jobs.resume("out", version="april", progress=False)
+    assert jobs.resume("out", version="march", progress=False).state == "finished"
+
+
 # What cannot be done.
 
 
@@ -543,7 +801,7 @@ def test_a_factory_that_draws_at_random(place, inline):
         ("of_nodes", {"memory": "much"}, "memory must be a number of bytes"),
         ("of_nodes", {"reading": "tea leaves"}, "reading must be one of"),
         ("of_nodes", {"of": "colour"}, "of must be one of"),
-        ("of_nodes", {"of": "edge", "edges": "pair"}, "end points go with nodes"),
+        ("of_nodes", {"of": "edge", "edge_scores": "pair"}, "end points go with nodes"),
         ("of_nodes", {"of": "edge_feature"}, "edge_attr"),
         ("of_nodes", {"options": {}}, "options must be xdegree.Options"),
         ("of_nodes", {"target": "cat"}, "target must be an integer"),
@@ -557,7 +815,7 @@ def test_a_factory_that_draws_at_random(place, inline):
         ("odd", {}, r"no rule applies to .*i0"),
         ("typed", {}, "jobs explain graphs with one type of nodes"),
         ("none", {}, "hands over an empty list of graphs"),
-        ("wrong_width", {}, "cannot be run: RuntimeError"),
+        ("wrong_width", {}, "cannot be run: ValueError"),
         ("broken", {}, "failed: RuntimeError: no data here"),
         ("absent", {}, "has no function 'absent'"),
     ],
@@ -598,7 +856,7 @@ def test_a_missing_extra(place, monkeypatch, capsys, package, engine, extra):
 def test_the_command(place, inline, capsys):
     (place.folder / "some.txt").write_text("3\n4\n29\n")
     run = ["job", "run", place("of_nodes"), "--workers", "1", "--quiet"]
-    assert main([*run, "--out", "out", "--index", "some.txt", "--option", "ties=first", "--edges", "pair"]) == 0
+    assert main([*run, "--out", "out", "--index", "some.txt", "--option", "ties=first", "--edge-scores", "pair"]) == 0
     assert "out: finished\n  instances  3 of 3, in 1 of 1 parts" in capsys.readouterr().out
     assert table(place, "instances")["index"].tolist() == [3, 4, 29]
     assert len(table(place, "edges"))
@@ -675,6 +933,77 @@ def interruptible():
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
+
+
+def test_a_worker_that_dies_in_the_middle_of_a_message(place):
+    crew = Processes(None)
+    ours, theirs = crew.context.Pipe()
+    crew.workers[0] = (crew.context.Process(target=os._exit, args=(9,)), ours)
+    crew.workers[0][0].start()
+    os.write(theirs.fileno(), struct.pack("!i", 1000) + b"half of it")
+    theirs.close()
+    assert crew.wait(60) == [(0, Died("ended with exit code 9"))]
+    assert not crew.workers
+
+
+HANGING = """
+import time
+from pathlib import Path
+from xdegree.models import GCN
+
+
+class Hanging(GCN):
+    def forward(self, x, edge_index, batch=None):
+        import multiprocessing, os
+        if multiprocessing.parent_process() and multiprocessing.current_process().name.startswith("xdegree-worker"):
+            Path(__file__).with_name("pid").write_text(str(os.getpid()))
+            time.sleep(600)
+        return super().forward(x, edge_index, batch)
+
+
+def factory():
+    import torch
+    from torch_geometric.data import Data
+
+    torch.manual_seed(0)
+    return Hanging(3, 2, level="graph"), ([Data(x=torch.eye(3), edge_index=torch.tensor([[0, 1], [1, 2]]))] * 4,)
+"""
+
+
+@pytest.mark.parametrize(
+    ("number", "code", "state"), [(signal.SIGKILL, -9, "running"), (signal.SIGTERM, 143, "interrupted")]
+)
+def test_workers_end_with_the_job(place, number, code, state):
+    (place.folder / "hanging.py").write_text(HANGING)
+    run = [
+        "-c",
+        "from xdegree.cli import main; raise SystemExit(main())",
+        "job",
+        "run",
+        "hanging.py:factory",
+        "--workers",
+        "1",
+    ]
+    job = subprocess.Popen([sys.executable, *run, "--out", "out", "--quiet"], stderr=subprocess.PIPE, text=True)
+    pid = place.folder / "pid"
+    until(lambda: pid.is_file() and pid.read_text())
+    assert jobs.status("out").state == "running"
+    job.send_signal(number)
+    said = job.communicate(timeout=60)[1]
+    assert job.returncode == code
+    until(lambda: not psutil.pid_exists(int(pid.read_text())))
+    assert json.loads((place.out / "manifest.json").read_text())["state"] == state
+    assert jobs.status("out").state == ("unfinished" if state == "running" else state)
+    assert ("terminated; to resume: xdegree job resume out" in said) == (code == 143)
+    assert not list(place.out.rglob("*.tmp"))
+
+
+def until(holds):
+    for _ in range(600):
+        if holds():
+            return
+        time.sleep(0.1)
+    raise AssertionError("it never came to that")
 
 
 def test_processes_and_ctrl_c(place, interruptible, monkeypatch):

@@ -185,11 +185,13 @@ def _add_workers(parser: argparse.ArgumentParser, engine: str, workers: str) -> 
     parser.add_argument(
         "--workers", type=positive, metavar="N", help=f"how many work at the same time (default: {workers})"
     )
-    none = "none" if engine == "local" else engine
     parser.add_argument(
-        "--timeout", type=_seconds, metavar="SECONDS", help=f"for an instance, or a batch of them (default: {none})"
+        "--timeout",
+        type=_seconds,
+        metavar="SECONDS",
+        help="for an instance, or a batch of them (default: none, or as before)",
     )
-    parser.add_argument("--memory", metavar="SIZE", help=f"limit for each worker, as 4GB (default: {none})")
+    parser.add_argument("--memory", metavar="SIZE", help="limit for each worker, as 4GB (default: none, or as before)")
     parser.add_argument(
         "--address",
         metavar="HOST:PORT",

@@ -15,7 +15,6 @@ from tqdm import tqdm
 from ..attribution.scores import EdgeScores, Reading
 from ..engine.options import Options
 from ..engine.process_state import Memory
-from ..engine.process_state import Memory
 from ..model_call.call import Level
 from ..model_call.split_points import Of
 from .identity import differences

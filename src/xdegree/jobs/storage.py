@@ -125,20 +125,22 @@ class Folder:
 
     def _unlisted(self, part: int, thorough: bool) -> Part:
         """A part that was written after the manifest was: its own marks must fit, and its content be whole."""
-        for table in self.tables:
-            path = self.file(table, part)
+        counts, size = {}, len(self.settings.parts(self.instances)[part])
+        for table, path in self._files(part):
             try:
                 notes = notes_of(path)
                 if whose := self._whose(path, part):
                     raise ValueError(whose.removeprefix(": "))  # noqa: TRY301
+                found = {name: int(notes[name]) for name in COUNTS}
+                fits = notes["description"] == self.notes(part)["description"] and found["instances"] == size
+                if not fits or found != (counts := counts or found):
+                    raise ValueError("its notes do not fit")  # noqa: TRY301
                 if thorough:
                     read_whole(path)
-            except ValueError as error:
-                raise ValueError(f"{path.relative_to(self.path)}: {error}") from error
-        marks = (
-            {t: {"bytes": f.stat().st_size, "sha256": _checksum(f)} for t, f in self._files(part)} if thorough else {}
-        )
-        return Part({name: int(notes[name]) for name in COUNTS}, marks)
+            except (ValueError, KeyError) as error:
+                raise ValueError(f"{table}/{path.name}: {error}") from error
+        marks = {t: {"bytes": f.stat().st_size, "sha256": _checksum(f)} for t, f in self._files(part)}
+        return Part(counts, marks if thorough else {})
 
     def _files(self, part: int) -> list[tuple[str, Path]]:
         return [(table, self.file(table, part)) for table in self.tables]

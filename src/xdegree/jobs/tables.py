@@ -73,11 +73,7 @@ def encoded(outcomes: Sequence[Outcome], settings: Settings, notes: dict[str, An
     files = {}
     for name in tables(settings.edge_scores):
         schema = known[name].with_metadata({f"{KEY}{key}": str(value) for key, value in notes.items()})
-        sink = pa.BufferOutputStream()
-        pa.parquet.write_table(
-            pa.table(columns[name], schema=schema), sink, compression="zstd", write_page_checksum=True
-        )
-        files[name] = sink.getvalue().to_pybytes()
+        files[name] = _file(pa.table(columns[name], schema=schema))
     return files
 
 
@@ -100,11 +96,30 @@ def notes_of(path: Any) -> dict[str, str]:
 
 
 def read_whole(path: Any) -> None:
-    """Read every page of a file and compare it with its checksum; a ValueError if one differs."""
+    """Read every page and compare it with its checksum; a ValueError if anything in the file is not as it was written.
+
+    The footer has no checksum, but the same table gives the same bytes, if the same pyarrow writes it.
+    """
     try:
-        pyarrow().parquet.ParquetFile(path, page_checksum_verification=True).read()
+        with pyarrow().parquet.ParquetFile(path, page_checksum_verification=True) as file:
+            again, ours = _file(file.read()), _file(file.schema_arrow.empty_table())
+            comparable = file.metadata.created_by == _created_by(ours)
     except (OSError, ValueError) as error:
         raise ValueError(f"its content is damaged ({error})") from error
+    if comparable and again != path.read_bytes():
+        raise ValueError("its footer is damaged")
+
+
+def _created_by(content: bytes) -> str:
+    pa = pyarrow()
+    return str(pa.parquet.read_metadata(pa.BufferReader(content)).created_by)
+
+
+def _file(table: Any) -> bytes:
+    pa = pyarrow()
+    sink = pa.BufferOutputStream()
+    pa.parquet.write_table(table, sink, compression="zstd", write_page_checksum=True)
+    return bytes(sink.getvalue().to_pybytes())
 
 
 def errors_in(path: Any, most: int) -> list[dict[str, Any]]:
