@@ -125,7 +125,8 @@ class Folder:
 
     def _unlisted(self, part: int, thorough: bool) -> Part:
         """A part that was written after the manifest was: its own marks must fit, and its content be whole."""
-        counts, size = {}, len(self.settings.parts(self.instances)[part])
+        size = len(self.settings.parts(self.instances)[part])
+        counts: dict[str, int] = {}
         for table, path in self._files(part):
             try:
                 notes = notes_of(path)

@@ -50,7 +50,7 @@ def schemas(of: str) -> dict[str, Any]:
         "instances": pa.schema(
             [
                 *explained,
-                ("output", pa.list_(pa.float64())),
+                ("output", pa.list_(pa.field("element", pa.float64()))),  # as Parquet itself calls it
                 ("num_nodes", pa.int64()),
                 ("rows", pa.int64()),
                 ("error", pa.string()),
