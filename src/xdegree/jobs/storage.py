@@ -167,7 +167,7 @@ class Folder:
         if part in self.listed:
             return path.is_file() and _checksum(path) == self.listed[part].files[table]["sha256"]
         try:
-            return notes_of(path).get("job") == self.job and not self._whose(path, part)
+            return part not in self.damaged and notes_of(path).get("job") == self.job and not self._whose(path, part)
         except ValueError:
             return False
 
