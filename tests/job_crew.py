@@ -33,6 +33,9 @@ class Troubled(GCN):
                 time.sleep(0.01)
             if trouble == "kill":
                 os.kill(os.getpid(), signal.SIGKILL)
+            if trouble == "wait":
+                while not (HERE / "go").exists():
+                    time.sleep(0.01)
             if trouble == "interrupt":  # a terminal tells all
                 os.kill(os.getppid(), signal.SIGINT)
                 os.kill(os.getpid(), signal.SIGINT)

@@ -1,5 +1,6 @@
 """Jobs: every result exactly once, whatever dies on the way, and the same files whoever does the work."""
 
+import ast
 import errno
 import json
 import os
@@ -9,6 +10,7 @@ import signal
 import struct
 import subprocess
 import sys
+import threading
 import time
 from collections import Counter
 from pathlib import Path
@@ -1026,24 +1028,67 @@ def test_processes_and_ctrl_c(place, interruptible, monkeypatch):
 
 @pytest.fixture(scope="module")
 def cluster():
+    """Two nodes on this machine, each with a raylet of its own and room for one actor."""
     ray = pytest.importorskip("ray", reason="engine='ray' needs Ray: pip install 'xdegree[ray]'")
+    from ray.cluster_utils import Cluster
+
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
-    ray.init(
-        num_cpus=2,
-        object_store_memory=80 * 2**20,
-        include_dashboard=False,
-        log_to_driver=False,
-        logging_level="ERROR",
-    )
-    yield ray
+    size = {"num_cpus": 1, "object_store_memory": 80 * 2**20, "include_dashboard": False}
+    nodes = Cluster(initialize_head=True, head_node_args=size)
+    nodes.second = nodes.add_node(num_cpus=1, object_store_memory=80 * 2**20)
+    ray.init(nodes.address, log_to_driver=False, logging_level="ERROR")
+    yield nodes
     ray.shutdown()
+    nodes.shutdown()
 
 
 def test_actors_one_killed_by_sigkill(place, cluster, monkeypatch):
     (place.folder / "trouble").write_text("kill part-000000.parquet")  # when another worker is free to take over
+    import ray
+
     status = jobs.run(place("magic"), out="out", engine="ray", workers=2, **SMALL)
     assert_whole(place)
     assert (status.lost_workers, status.errors) == (1, 0)
-    assert cluster.is_initialized()  # it was there before us
+    assert ray.is_initialized()  # it was there before us
+    assert len(alive(ray)) == 2
     monkeypatch.setattr(xdegree.jobs.start, "Processes", Inline)
     assert place.files() == expected_files(place, "magic")
+
+
+def alive(ray):
+    return [node for node in ray.nodes() if node["Alive"]]
+
+
+def test_actors_a_node_is_lost(place, cluster, monkeypatch):
+    import ray
+
+    (place.folder / "trouble").write_text("wait part-000000.parquet")
+
+    def lose():
+        until(lambda: (place.folder / "done").exists())
+        cluster.remove_node(cluster.second, allow_graceful=False)
+        (place.folder / "go").touch()
+
+    threading.Thread(target=lose).start()
+    jobs.run(place("magic"), out="out", engine="ray", workers=2, **SMALL)
+    assert_whole(place)
+    until(lambda: len(alive(ray)) == 1)
+    monkeypatch.setattr(xdegree.jobs.start, "Processes", Inline)
+    assert place.files() == expected_files(place, "magic")
+
+
+def test_ray_listens_on_this_machine_alone():
+    pytest.importorskip("ray", reason="engine='ray' needs Ray: pip install 'xdegree[ray]'")
+    code = """
+import psutil
+from xdegree.jobs.on_ray import connect, ray
+connect(None)
+ray().get(ray().remote(int).remote())
+processes = [psutil.Process(), *psutil.Process().children(recursive=True)]
+sockets = [socket for process in processes for socket in process.net_connections("inet")]
+print(sorted({socket.laddr.ip for socket in sockets if socket.status == "LISTEN"}))
+ray().shutdown()
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert set(ast.literal_eval(done.stdout)) <= {"127.0.0.1", "::ffff:127.0.0.1"}
+    assert done.stdout != "[]\n"
