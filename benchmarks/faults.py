@@ -1,7 +1,8 @@
 """Break jobs in every way we know, and write what was lost into docs/jobs.md: ``python benchmarks/faults.py``.
 
 Every fault happens to a real job in a process of its own, with two workers. Afterwards the job is resumed, and every
-score is compared with a loop of `xdegree.explain` over the same graphs. `--only TEXT` tries some and prints them.
+score is compared with a loop of `xdegree.explain` over the same graphs. `--only TEXT` tries some; the other rows
+of the table stay as they are.
 """
 
 import argparse
@@ -26,6 +27,7 @@ from xdegree import explain
 MODEL = Path(__file__).with_name("faulty_model.py")
 PAGE = Path(__file__).parent.parent / "docs" / "jobs.md"
 MARKS = ("<!-- written by benchmarks/faults.py -->", "<!-- end -->")
+HEAD = ("| fault | what was seen | error rows | lost | largest difference |", "| --- | --- | --- | --- | --- |")
 COMMAND = [sys.executable, "-c", "from xdegree.cli import main; raise SystemExit(main())", "job"]
 SIZES = ["--workers", "2", "--part-size", "4", "--batch-size", "2", "--quiet"]
 CLOSE = 1e-6
@@ -263,19 +265,25 @@ FAULTS: dict[str, tuple[Fault, set[int]]] = {
 def main() -> None:
     """Try all faults, one after the other."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", default="", help="faults whose name has this in it; prints, does not write the page")
+    parser.add_argument("--only", default="", help="faults whose name has this in it")
     only = parser.parse_args().only
     torch.set_num_threads(1)
     expected = serial()
-    lines = ["| fault | what was seen | error rows | lost | largest difference |", "| --- | --- | --- | --- | --- |"]
     for name, (fault, errors) in FAULTS.items():
         if only in name:
-            lines.append(tried(name, fault, errors, expected))
-            print(lines[-1], flush=True)
-    if not only:
-        before, rest = PAGE.read_text().split(MARKS[0])
-        after = rest.split(MARKS[1])[1]
-        PAGE.write_text("\n".join([f"{before}{MARKS[0]}", "", *lines, "", f"{MARKS[1]}{after}"]))
+            row = tried(name, fault, errors, expected)
+            print(row, flush=True)
+            write(name, row)
+
+
+def write(name: str, row: str) -> None:
+    """Put a row into the table of the page, in the order of the faults."""
+    before, rest = PAGE.read_text().split(MARKS[0])
+    table, after = rest.split(MARKS[1])
+    rows = {line.split(" | ")[0].removeprefix("| "): line for line in table.splitlines() if line.startswith("| ")}
+    rows[name] = row
+    lines = [*HEAD, *(rows[known] for known in FAULTS if known in rows)]
+    PAGE.write_text("\n".join([f"{before}{MARKS[0]}", "", *lines, "", f"{MARKS[1]}{after}"]))
 
 
 def serial() -> pandas.DataFrame:

@@ -1001,7 +1001,7 @@ def test_workers_end_with_the_job(place, number, code, state):
 
 
 def until(holds):
-    for _ in range(600):
+    for _ in range(1800):  # machines may be busy
         if holds():
             return
         time.sleep(0.1)
@@ -1065,9 +1065,11 @@ def test_actors_a_node_is_lost(place, cluster, monkeypatch):
     (place.folder / "trouble").write_text("wait part-000000.parquet")
 
     def lose():
-        until(lambda: (place.folder / "done").exists())
-        cluster.remove_node(cluster.second, allow_graceful=False)
-        (place.folder / "go").touch()
+        try:
+            until((place.folder / "done").exists)
+            cluster.remove_node(cluster.second, allow_graceful=False)
+        finally:
+            (place.folder / "go").touch()
 
     threading.Thread(target=lose).start()
     jobs.run(place("magic"), out="out", engine="ray", workers=2, **SMALL)
