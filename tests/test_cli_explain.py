@@ -145,7 +145,7 @@ def test_every_kind(capsys, args, explained, head):
 
 
 def test_edges_have_a_table_of_their_own(capsys):
-    found = lines(capsys, "f.py:nodes", "--index", "1", "--edges", "pair", "--top", "1")
+    found = lines(capsys, "f.py:nodes", "--index", "1", "--edge-scores", "pair", "--top", "1")
     assert [line for line in found if line[-1] == "score"] == [["node", "score"], ["source", "to", "score"]]
 
 

@@ -164,6 +164,8 @@ class Portions(Tensor):
     """
 
     total: Tensor
+    before: "Portions | None" = None
+    """What a softmax or sigmoid was applied to, if this is its result and nothing but moving entries came after."""
     alias: Alias
     groups: int
     _target: Tensor | Messages | SparseRows | None
@@ -228,6 +230,11 @@ class Portions(Tensor):
     def background(self) -> Tensor:
         """What is left of the total, ``[K, *shape]``."""
         return self.total - self.target
+
+    @property
+    def whole(self) -> Tensor:
+        """The total for each group, laid out as `background` is: equal numbers then round equally in every kernel."""
+        return self.total - torch.zeros_like(self.target)
 
     def numpy(self, *, force: bool = False) -> Any:  # noqa: ARG002
         """Of a buffer only: a portion must not leave tensors."""

@@ -25,7 +25,7 @@ from ..canvas import (
     text_on,
     unit_of,
 )
-from ..results import Explanation
+from ..results.explanation import Explanation
 from .style import SIGNED_MAP, bare, centred, colour_bar, figure_of, ids, new_axes
 
 SMALL = 40  # up to so many nodes, each is large enough to hold its label

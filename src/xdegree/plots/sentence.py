@@ -25,7 +25,7 @@ from ..canvas import (
     unit_of,
 )
 from ..canvas.sentence import PAD, TALL
-from ..results import Explanation
+from ..results.explanation import Explanation
 from .style import bare, centred, colour_bar, figure_of, new_axes
 
 LETTER = 0.2  # inches

@@ -7,7 +7,7 @@ from importlib.metadata import version
 from math import isfinite
 
 from ..canvas import Canvas, largest, node_scores, signed_colour, signed_text, text_on
-from ..results import Explanation
+from ..results.explanation import Explanation
 from ..results.tree import ExplanationTree, Group
 from .views import short_name
 

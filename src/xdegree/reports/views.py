@@ -22,7 +22,7 @@ from ..canvas import (
     signed_text,
     unit_of,
 )
-from ..results import Explanation
+from ..results.explanation import Explanation
 from ..results.tree import ExplanationTree
 
 NARROW = 24.0  # letters of a line on a phone

@@ -107,6 +107,14 @@ class NodeExplanations(Explanations):
     """The choices among rules that made the scores."""
     level: Level | None = None
     """What is explained: nodes, links or graphs."""
+    logits: Tensor | None = None
+    """``[rows, C]``: what is explained instead of the predictions, as in `Explanation`."""
+    baseline_output: Tensor | None = None
+    """``[rows, C]``, as in `Explanation`."""
+    steps: int = 1
+    """In how many steps the way from the baseline was split."""
+    products: tuple[str, ...] = ()
+    """As in `Explanation`."""
     scope: str | None = None
     """What was decomposed, as in `Explanation`."""
 
@@ -141,18 +149,27 @@ class NodeExplanations(Explanations):
             target=self.targets[number],
             index=self.explained[number],
             num_nodes=self.num_nodes,
-            nodes=self.fields[number],
+            nodes=self._contributing(number, own),
             node_scores=self._spread(self.scores[own], self.node[own]),
             class_scores=None if self.class_scores is None else self._spread(self.class_scores[own], self.node[own]),
             edge_index=self.edge_index,
             edge_scores=None if self.edge_scores is None else self.edge_scores[number],
             sampling_error=None if self.sampling_error is None else self.sampling_error[number],
+            logits=None if self.logits is None else self.logits[number],
+            baseline_output=None if self.baseline_output is None else self.baseline_output[number],
+            steps=self.steps,
+            products=self.products,
             reading=self.reading,
             edge_scoring=self.edge_scoring,
             scope=self.scope,
             options=self.options,
             level=self.level,
         )
+
+    def _contributing(self, number: int, own: slice) -> Tensor:
+        """The nodes that can contribute: by the messages that are passed, and whoever contributes in another way."""
+        field, scored = self.fields[number], self.node[own]
+        return field if bool(torch.isin(scored, field).all()) else torch.cat([field, scored]).unique()
 
     def _spread(self, scores: Tensor, nodes: Tensor) -> Tensor:
         out = scores.new_zeros(self.num_nodes, *scores.shape[1:])

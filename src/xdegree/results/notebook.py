@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from . import Explanation
+    from .explanation import Explanation
     from .tree import ExplanationTree
 
 MOST = 2000  # nodes; laying out more takes longer than a reader of a notebook waits
@@ -27,7 +27,7 @@ def picture(result: "Explanation | ExplanationTree") -> bytes | None:
 
 def _figure(result: "Explanation | ExplanationTree") -> "Figure | None":
     from ..plots import plot_dendrogram, plot_graph
-    from . import Explanation
+    from .explanation import Explanation
 
     if not isinstance(result, Explanation):
         return plot_dendrogram(result) if result.levels else None
