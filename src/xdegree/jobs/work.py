@@ -29,6 +29,8 @@ Outcome = tuple[int, Explanation | str]
 
 LONGEST = 2000
 """Characters of an error."""
+PATIENCE = 30.0
+"""Seconds that a survey may take at least: it does more than explain one instance."""
 TRIED = 10
 """Graphs that are looked at before a job, until one can be surveyed: the first may be the broken one."""
 
@@ -241,6 +243,7 @@ def survey(work: Work, timeout: float | None = None) -> None:
     """
     given, kwargs = work.data
     why = ""
+    timeout = None if timeout is None else max(timeout, PATIENCE)
     for number in range(1 if isinstance(work, OneGraph) else min(TRIED, work.count)):
         if isinstance(work, OneGraph):
             found = _surveyed(work, given, kwargs)
