@@ -153,7 +153,7 @@ def cut_manifest(place: Place) -> str:
     assert code == 1, said
     assert place.call("resume", "out", "--quiet")[0] == 0
     return (
-        f"`resume` names `xdegree job repair`, which finds {said.split('instances')[1].split(',')[0].strip()} instances"
+        f"`resume` names the command `repair`, which finds {said.split('instances')[1].split(',')[0].strip()} instances"
     )
 
 
