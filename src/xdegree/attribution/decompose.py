@@ -45,6 +45,12 @@ class Decomposition:
         probes = f", probes={list(self.probes)}" if self.probes else ""
         return f"Decomposition(target={shapes[0] if len(shapes) == 1 else shapes}{probes})"
 
+    def _repr_html_(self) -> str | None:
+        """How notebooks show it: a table of groups."""
+        from ..results.notebook import decomposition_table
+
+        return decomposition_table(self)
+
 
 def decompose(
     model: Callable[..., Any],

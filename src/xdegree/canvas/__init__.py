@@ -16,9 +16,9 @@ from .scores import (
     level_colours,
     node_scores,
     signed_text,
-    unit_of,
 )
 from .sentence import Sentence, sentence_canvas
+from .wording import Account, account, account_line, alike, output_name, scale_of, signs_line, unit_of
 
 __all__ = [
     "Canvas",
@@ -30,6 +30,13 @@ __all__ = [
     "ScoresLike",
     "node_scores",
     "edge_scores",
+    "Account",
+    "account",
+    "account_line",
+    "alike",
+    "output_name",
+    "scale_of",
+    "signs_line",
     "unit_of",
     "described",
     "explained_node",

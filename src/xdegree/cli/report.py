@@ -146,7 +146,7 @@ def _explained(given: argparse.Namespace) -> "Subject":
 def _canvas(given: argparse.Namespace, e: "Explanation", data: Any) -> "Canvas | None":
     """How to draw: as what the user says, else as what the data say, else as a graph."""
     from ..canvas import molecule_canvas, sentence_canvas
-    from ..datasets.mutagenicity import ATOMS
+    from ..datasets import ATOMS
 
     smiles, words = given.smiles or getattr(data, "smiles", None), getattr(data, "words", None)
     if given.words is not None:
@@ -158,5 +158,5 @@ def _canvas(given: argparse.Namespace, e: "Explanation", data: Any) -> "Canvas |
             raise ValueError(f"there are {len(words)} words, but {e.num_nodes} nodes were scored")
         return sentence_canvas(words, edge_index=e.edge_index)
     if data is not None and "bond" in data and data.x.shape[1] == len(ATOMS):
-        return molecule_canvas(graph=data)
+        return molecule_canvas(graph=data, atoms=ATOMS)
     return None

@@ -8,9 +8,8 @@ from torch_geometric.data import Data
 from torch_geometric.utils import k_hop_subgraph
 
 from ..checkpoints import BrokenCheckpointError
-from ..datasets import Dataset, data_folder, graph_sst2, load, mutag, toy_molecules, toy_sentences
+from ..datasets import ATOMS, Dataset, data_folder, graph_sst2, load, mutag, toy_molecules, toy_sentences
 from ..datasets.folder import cache_folder
-from ..datasets.mutagenicity import ATOMS
 from ..recipes import Recipe, trained
 from ..training import TrainingResult
 from .subject import Example, Item

@@ -168,7 +168,10 @@ def _carried_out(folder: Folder, work: Work, engine: Engine, workers: int, progr
     done = sum(one["instances"] for one in finished.values())
     try:
         crew: Crew = Actors(work) if engine == "ray" else Processes(folder.settings, folder.fingerprint)
-        with closing(crew), tqdm(total=len(parts.ids), initial=done, unit="instance", disable=not progress) as bar:
+        with (
+            closing(crew),
+            tqdm(total=len(parts.ids), initial=done, unit="instance", disable=None if progress else True) as bar,
+        ):
             Foreman(folder, parts, crew, report, bar).work_through(missing, min(workers, len(missing)))
             report.ended = time.perf_counter()
     finally:

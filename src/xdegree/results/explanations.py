@@ -120,6 +120,12 @@ class Explanations(Sequence[Explanation]):
             f" reading={self.reading!r})"
         )
 
+    def _repr_html_(self) -> str:
+        """How notebooks show it."""
+        from .notebook import explanations_table
+
+        return explanations_table(self)
+
     def to_dataframe(self) -> "pandas.DataFrame":
         """One row per score: what is explained, its class, the node, the score (needs pandas)."""
         pandas = load_pandas()
