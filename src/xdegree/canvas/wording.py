@@ -25,7 +25,7 @@ def output_name(result: Any, classes: Sequence[str] | None = None) -> str:
 
 
 def scale_of(prediction: Any) -> str:
-    """What kind of numbers the outputs are, as far as they tell: those of a softmax add up to 1, or their exponentials do."""
+    """What kind of numbers the outputs are: those of a softmax add up to 1, or their exponentials do."""
     values = torch.as_tensor(prediction, dtype=torch.double)
     if len(values) == 1:
         return "its own unit"

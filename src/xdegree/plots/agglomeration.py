@@ -171,7 +171,8 @@ def plot_dendrogram(
         x, y = picture.place(group)
         ax.plot([x, len(tree.levels) + 0.4], [y, y], c=signed_colour(group.score, norm.halfrange), lw=3, gid="group")
     strongest = sorted(tree.merges, key=lambda merge: -abs(merge.interaction))[:MOST_NUMBERS]
-    for merge, text in zip(strongest, alike(merge.interaction for merge in strongest), strict=True):
+    texts = alike([norm.halfrange, *(merge.interaction for merge in strongest)])[1:]
+    for merge, text in zip(strongest, texts, strict=True):
         place = picture.place(merge.union)
         ax.annotate(
             text,

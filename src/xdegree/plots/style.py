@@ -1,9 +1,8 @@
 """What all pictures share: the colours of matplotlib, the legend with its words, a new figure."""
 
-import math
 from collections.abc import Iterable, Sequence
 from io import BytesIO
-from textwrap import fill
+from textwrap import fill, wrap
 from typing import Any, Literal
 
 import torch
@@ -81,8 +80,8 @@ def wrapped(over: Axes | Figure, lines: Iterable[str]) -> str:
 
 def _balanced(line: str, letters: int) -> str:
     """As few lines as fit, about equally long: a last line of one word looks like an accident."""
-    count = math.ceil(len(line) / letters)
-    return fill(line, min(math.ceil(len(line) / count) + 8, letters))
+    count = len(wrap(line, letters))
+    return fill(line, next(width for width in range(10, letters + 1) if len(wrap(line, width)) <= count))
 
 
 def legend_lines(result: Any, unit: str | None, classes: Sequence[str] | None) -> tuple[str, ...]:
