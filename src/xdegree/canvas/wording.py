@@ -97,7 +97,7 @@ def account_line(result: Any, classes: Sequence[str] | None = None, level: Level
     found = account(result, level)
     if found is None:
         return ""
-    parts, prediction, rest = alike((found.parts, found.prediction, found.rest))
+    parts, prediction, rest = sum_of_two(found.parts, found.prediction)
     whose = f" for {output_name(result, classes)}" if _count(result) > 1 else ""
     verb = "adds" if level is not None and len(level) == 1 else "add"
     return f"{found.what} {verb} up to {parts}, the prediction{whose} is {prediction}, the rest ({JOINT}) is {rest}"
@@ -106,9 +106,22 @@ def account_line(result: Any, classes: Sequence[str] | None = None, level: Level
 def alike(values: Iterable[float], digits: int = 3) -> list[str]:
     """Signed numbers with the decimals that the largest of them deserves, so that they can be compared and added."""
     given = list(values)
-    most = max((abs(value) for value in given if math.isfinite(value)), default=0.0)
-    decimals = max(0, min(12, digits - 1 - math.floor(math.log10(most)))) if most else digits - 1
+    decimals = _decimals(given, digits)
     return [_fixed(value, decimals) for value in given]
+
+
+def sum_of_two(parts: float, total: float) -> tuple[str, str, str]:
+    """A part, the whole and what is between them, rounded so that the printed numbers add up."""
+    decimals = _decimals((parts, total, total - parts))
+    if not all(map(math.isfinite, (parts, total))):
+        return _fixed(parts, decimals), _fixed(total, decimals), _fixed(total - parts, decimals)
+    rest = round(total, decimals) - round(parts, decimals)
+    return _fixed(parts, decimals), _fixed(total, decimals), _fixed(rest, decimals)
+
+
+def _decimals(values: Iterable[float], digits: int = 3) -> int:
+    most = max((abs(value) for value in values if math.isfinite(value)), default=0.0)
+    return max(0, min(12, digits - 1 - math.floor(math.log10(most)))) if most else digits - 1
 
 
 def _fixed(value: float, decimals: int) -> str:

@@ -1,6 +1,7 @@
 """``xdegree explorer``: a local page where one clicks on nodes and reads what they contribute."""
 
 import argparse
+import errno
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -83,7 +84,9 @@ def run(given: argparse.Namespace) -> int:
     try:
         listening = server(app, port=given.port)
     except (OSError, OverflowError, SystemExit) as error:
-        raise UsageError(f"port {given.port} cannot be used ({error}); choose another, as --port 0") from None
+        used = isinstance(error, OSError) and error.errno == errno.EADDRINUSE
+        why = "is in use by another program" if used else f"cannot be used ({error})"
+        raise UsageError(f"port {given.port} {why}; choose another, or --port 0 for any free one") from None
     logging.getLogger("werkzeug").setLevel(logging.WARNING)
     address = f"http://127.0.0.1:{listening.server_port}/"
     print(f"xdegree explorer: {address} (Ctrl-C stops it)", flush=True)
