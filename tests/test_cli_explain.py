@@ -1,10 +1,13 @@
 """``xdegree explain``, and what it shares with ``xdegree report``."""
 
 import json
+import os
 import re
 import shlex
+import subprocess
 import sys
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 import torch
@@ -155,7 +158,7 @@ def test_edges_have_a_table_of_their_own(capsys):
 
 
 def test_a_regression_has_no_class(capsys):
-    found = dict(line for line in lines(capsys, "f.py:regression") if len(line) == 2)
+    found = dict(line for line in lines(capsys, "f.py:regression", "--index", "1") if len(line) == 2)
     assert "class" not in found["scores"] + found["explained"]
     assert "the rest (joint effects and biases) is" in found["scores"]
 
