@@ -77,8 +77,8 @@ def measured(nodes: int) -> dict[str, float]:
         found["field"] = len(explain(model, x, edge_index, index=rows, memory=BUDGET).scores) / len(rows)
     found["peak"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 - before
     if not nodes:
-        found["sampled"] = seconds(lambda: explain(model, x, edge_index, index=0, neighbours=1000, memory=BUDGET))
-        e = explain(model, x, edge_index, index=0, neighbours=1000, memory=BUDGET)
+        found["sampled"] = seconds(lambda: explain(model, x, edge_index, index=0, num_neighbors=1000, memory=BUDGET))
+        e = explain(model, x, edge_index, index=0, num_neighbors=1000, memory=BUDGET)
         found["error"] = float(e.sampling_error.abs().max() / e.prediction.abs().max())
     return found
 

@@ -64,3 +64,10 @@ def singles(nodes: int = 12) -> list[list[int]]:
 def assert_close(got: Tensor, expected: Tensor, atol: float = 1e-12) -> None:
     """Equal up to rounding, by absolute difference."""
     torch.testing.assert_close(got, expected, rtol=0, atol=atol)
+
+
+def as_large(monkeypatch) -> None:
+    """Let small graphs be treated as large ones are: parts are cut out, rows are explained a few at a time."""
+    monkeypatch.setattr("xdegree.attribution.explain.LARGE", 0)
+    monkeypatch.setattr("xdegree.locality.prepared.SMALL", 0)
+    monkeypatch.setattr("xdegree.locality.prepared.MOST", 1)

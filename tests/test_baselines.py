@@ -369,8 +369,8 @@ def test_a_search_finds_the_node_that_decides():
 
 def test_degree_is_explain():
     explained = one()
-    e = explain(explained.model, features(), EDGES, index=5, edges="pair")
-    found = degree(edges="pair")(explained)
+    e = explain(explained.model, features(), EDGES, index=5, edge_scores="pair")
+    found = degree(edge_scores="pair")(explained)
     torch.testing.assert_close(found.node, e.node_scores)
     torch.testing.assert_close(found.edge, e.edge_scores)
     torch.testing.assert_close(degree(absolute=True)(explained).node, e.node_scores.abs())

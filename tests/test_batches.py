@@ -53,8 +53,8 @@ def test_edges_and_features_of_a_batch(of):
 @pytest.mark.parametrize("edges", ["pair", "mean"])
 def test_edges_by_their_ends_in_a_batch(edges):
     model, alone = net("gcn", "graph"), graphs()
-    for e, data in zip(explain(model, Batch.from_data_list(alone), edges=edges), alone, strict=True):
-        one = explain(model, data, edges=edges)
+    for e, data in zip(explain(model, Batch.from_data_list(alone), edge_scores=edges), alone, strict=True):
+        one = explain(model, data, edge_scores=edges)
         assert_close(e.node_scores, one.node_scores)
         assert_close(e.edge_scores, one.edge_scores)
 

@@ -69,7 +69,7 @@ def test_a_score_as_text():
 
 
 def test_scores_of_results():
-    e = explain(net(), features(), EDGES, index=3, edges="pair")
+    e = explain(net(), features(), EDGES, index=3, edge_scores="pair")
     assert node_scores(e) == e.node_scores.tolist()
     pairs = edge_scores(e)
     assert len(pairs) == EDGES.shape[1] // 2
@@ -91,7 +91,7 @@ def test_a_whole_graph_has_no_explained_node():
     e = explain(net(level="graph"), features(), EDGES)
     assert explained_node(e) is None
     assert explained_node(replace(e, nodes=torch.arange(3))) is None
-    assert explained_node(replace(e, nodes=torch.arange(3), level="edge")) is None  # the link 0 is not the node 0
+    assert explained_node(replace(e, nodes=torch.arange(3), level="link")) is None  # the link 0 is not the node 0
     assert explained_node(replace(e, nodes=torch.arange(3), level=None)) == 0
 
 

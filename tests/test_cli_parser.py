@@ -86,7 +86,7 @@ def test_the_same_name_is_the_same_thing_everywhere():
 
 def test_choices_are_those_of_the_library():
     from xdegree.attribution.scores import Edges, Reading
-    from xdegree.model_call.outputs import Level
+    from xdegree.model_call.call import Level
     from xdegree.model_call.split_points import Of
 
     assert (OF, READINGS, EDGES, LEVELS) == (get_args(Of), get_args(Reading), get_args(Edges), get_args(Level))

@@ -2,9 +2,8 @@
 
 import pytest
 import torch
-from helpers import CONVS, EDGES, PAIR_BATCH, PAIR_EDGES, features, net
+from helpers import CONVS, EDGES, PAIR_BATCH, PAIR_EDGES, as_large, features, net
 
-import xdegree.attribution.nearby
 from xdegree import agglomerate, check, decompose, explain
 
 DEVICES = [
@@ -36,7 +35,7 @@ def test_decompose(kind, device):
 @pytest.mark.parametrize("large", [False, True])
 def test_explain(kind, device, large, monkeypatch):
     if large:
-        monkeypatch.setattr(xdegree.attribution.nearby, "LARGE", 0)
+        as_large(monkeypatch)
     there, x, edge_index = net(kind).to(device), X.to(device), EDGES.to(device)
     for _ in range(2):  # the second time by what is known from the first
         e = explain(there, x, edge_index, index=5)
@@ -61,8 +60,8 @@ def test_graphs(device):
 
 @pytest.mark.parametrize("device", DEVICES)
 def test_sampling(device):
-    e = explain(net("sage").to(device), X.to(device), EDGES.to(device), index=3, neighbours=2, seed=4)
-    same(e.node_scores, explain(net("sage"), X, EDGES, index=3, neighbours=2, seed=4).node_scores, device)
+    e = explain(net("sage").to(device), X.to(device), EDGES.to(device), index=3, num_neighbors=2, seed=4)
+    same(e.node_scores, explain(net("sage"), X, EDGES, index=3, num_neighbors=2, seed=4).node_scores, device)
 
 
 @pytest.mark.parametrize("device", DEVICES)

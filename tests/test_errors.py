@@ -493,7 +493,7 @@ def test_choices_of_explain(name, value):
 
 def test_edges_without_edge_index():
     with pytest.raises(ValueError, match="edge_index"):
-        explain(ready(nn.Linear(4, 2)), X, index=0, edges="pair")
+        explain(ready(nn.Linear(4, 2)), X, index=0, edge_scores="pair")
 
 
 @pytest.mark.parametrize("layer", ["convs.7", 3])
@@ -516,7 +516,7 @@ def test_explain_needs_one_float_tensor(output):
 
 
 def saved(tmp_path, **changes):
-    path = explain(net(), X, EDGES, index=5, edges="pair").save(tmp_path / "e.json")
+    path = explain(net(), X, EDGES, index=5, edge_scores="pair").save(tmp_path / "e.json")
     content = json.loads(path.read_text())
     for name, value in changes.items():
         if value is DELETE:
@@ -533,7 +533,7 @@ DELETE = object()
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"format": "xdegree.explanation/99"}, ["no saved explanation", "xdegree.explanation/1"]),
+        ({"format": "xdegree.explanation/99"}, ["no saved explanation", "xdegree.explanation/2"]),
         ({"format": DELETE}, ["no saved explanation"]),
         ({"node_scores": DELETE}, ["broken", "node_scores"]),
         ({"node_scores": None}, ["broken", "node_scores"]),

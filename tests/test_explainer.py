@@ -59,7 +59,7 @@ def test_signed_scores_stay_signed():
     model = net("gat")
     worst = model(X, EDGES).argmin(-1)
     e = explainer(model, kind="phenomenon", edge="object")(X, EDGES, target=worst, index=5)
-    expected = explain(model, X, EDGES, index=5, target=int(worst[5]), edges="pair")
+    expected = explain(model, X, EDGES, index=5, target=int(worst[5]), edge_scores="pair")
     assert_close(e.node_mask.squeeze(-1), expected.node_scores)
     assert_close(e.edge_mask, expected.edge_scores)
     assert e.node_mask.min() < 0
@@ -126,8 +126,8 @@ def test_common_attributes_are_whole_columns():
 @pytest.mark.parametrize("edges", ["pair", "mean"])
 def test_edges(node, edges):
     model = net()
-    e = explainer(model, DegreeExplainer(edges=edges), node=node, edge="object")(X, EDGES, index=5)
-    expected = explain(model, X, EDGES, index=5, edges=edges)
+    e = explainer(model, DegreeExplainer(edge_scores=edges), node=node, edge="object")(X, EDGES, index=5)
+    expected = explain(model, X, EDGES, index=5, edge_scores=edges)
     assert_close(e.edge_mask, expected.edge_scores)
     shape = {"object": (12, 1), "attributes": (12, 4), "common_attributes": (1, 4)}.get(node)
     if node is None:

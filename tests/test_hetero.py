@@ -113,7 +113,7 @@ def test_nodes_of_all_types(name):
     d = decompose(model, X, EDGES, groups=[*SINGLES, {}, {"paper": [0, 1], "author": [2]}])
     assert torch.equal(d.total, model(X, EDGES))
     assert not d.target[len(SINGLES)].any()
-    e = explain(model, X, EDGES, index=1, edges="pair")
+    e = explain(model, X, EDGES, index=1, edge_scores="pair")
     assert isinstance(e, HeteroExplanation)
     assert_close(e.node_scores["paper"], d.target[:6, 1, e.target])
     assert_close(e.node_scores["author"], d.target[6:10, 1, e.target])
@@ -334,7 +334,7 @@ def test_save_and_load(tmp_path, of):
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"format": "xdegree.explanation/1"}, "no saved hetero explanation"),
+        ({"format": "xdegree.explanation/2"}, "no saved hetero explanation"),
         ({"prediction": None}, "broken.*prediction"),
         ({"target": 99}, "broken.*target"),
         ({"of": "atom"}, "broken.*of must be one of"),
@@ -353,7 +353,7 @@ def test_broken_files(tmp_path, changes, words):
 
 
 def test_without_types_for_pictures():
-    e = explain(model_of("HGTConv"), X, EDGES, index=1, edges="mean")
+    e = explain(model_of("HGTConv"), X, EDGES, index=1, edge_scores="mean")
     flat = e.to_homogeneous()
     assert (flat.num_nodes, flat.target) == (10, e.target)
     assert e.names == [f"paper {i}" for i in range(6)] + [f"author {i}" for i in range(4)]
@@ -367,7 +367,7 @@ def test_without_types_for_pictures():
 
 
 def test_results_in_other_forms():
-    e = explain(model_of("HGTConv"), X, EDGES, index=1, edges="mean")
+    e = explain(model_of("HGTConv"), X, EDGES, index=1, edge_scores="mean")
     frame = e.to_dataframe()
     assert list(frame.columns) == ["type", "node", "score"]
     assert len(frame) == 10
@@ -431,7 +431,7 @@ def explainer(model, node="object", edge="object", mode="multiclass_classificati
 def test_pygs_explainer(name):
     model = model_of(name)
     found = explainer(model)(X, EDGES, index=1)
-    expected = explain(model, X, EDGES, index=1, edges="pair")
+    expected = explain(model, X, EDGES, index=1, edge_scores="pair")
     for kind in SIZES:
         assert_close(found[kind].node_mask.squeeze(-1), expected.node_scores[kind])
     for kind in KINDS:

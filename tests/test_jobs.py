@@ -180,7 +180,7 @@ def test_weights_are_loaded(place, inline):
 
 
 def test_the_tables_in_pandas_polars_and_duckdb(place, inline):
-    jobs.run(place("poisoned"), out="out", workers=2, edges="pair", **SMALL)
+    jobs.run(place("poisoned"), out="out", workers=2, edge_scores="pair", **SMALL)
     rows, errors = sum(3 + i % 5 for i in range(24) if not 5 <= i < 10), 5
     in_pandas = {name: pandas.read_parquet(place.out / name) for name in ("scores", "edges", "instances")}
     in_polars = {name: polars.read_parquet(place.out / name / "*.parquet") for name in in_pandas}

@@ -152,7 +152,7 @@ def test_edges_features_and_readings_of_a_link(decoder):
     mask = torch.eye(48, dtype=torch.bool).reshape(48, 12, 4)
     d = decompose(model, X, EDGES, LINKS, groups=mask)
     assert_close(e.feature_scores, d.target.reshape(48, 4, -1)[:, 1, e.target].reshape(12, 4))
-    pair = explain(model, X, EDGES, LINKS, index=1, edges="pair")
+    pair = explain(model, X, EDGES, LINKS, index=1, edge_scores="pair")
     assert pair.edge_scores.any()
     strong = explain(model, X, EDGES, LINKS, index=1, reading="strength")
     assert (strong.node_scores >= 0).all()
@@ -167,7 +167,7 @@ def test_links_by_another_name_and_a_given_level(name):
         return model(x, edge_index, pairs)
 
     asked = renamed if name == "pairs" else model
-    e = explain(asked, X, EDGES, LINKS, index=1, level="edge")
+    e = explain(asked, X, EDGES, LINKS, index=1, level="link")
     assert_close(e.node_scores, directly(model, 1, 0, EDGES, LINKS))
 
 
@@ -267,7 +267,7 @@ def test_links_in_pygs_explainer():
         model_config={"mode": "regression", "task_level": "edge", "return_type": "raw"},
     )
     e = asked(X, EDGES, edge_label_index=LINKS, index=1)
-    expected = explain(model, X, EDGES, LINKS, index=1, edges="pair")
+    expected = explain(model, X, EDGES, LINKS, index=1, edge_scores="pair")
     assert_close(e.node_mask.squeeze(-1), expected.node_scores)
     assert_close(e.edge_mask, expected.edge_scores)
 
@@ -279,12 +279,12 @@ def test_links_in_pygs_explainer():
 @pytest.mark.parametrize("index", [[3, 7, 11], (7,), range(2, 5), torch.tensor([0, 11]), "all"])
 def test_several_rows_equal_one_by_one(kind, index):
     model = net(kind)
-    found = explain(model, X, EDGES, index=index, edges="pair")
+    found = explain(model, X, EDGES, index=index, edge_scores="pair")
     rows = range(12) if isinstance(index, str) else [int(i) for i in index]
     assert isinstance(found, Sequence)
     assert [e.index for e in found] == list(rows)
     for e in found:
-        one = explain(model, X, EDGES, index=e.index, edges="pair")
+        one = explain(model, X, EDGES, index=e.index, edge_scores="pair")
         assert_close(e.node_scores, one.node_scores)
         assert torch.equal(e.nodes, one.nodes)
         assert torch.equal(e.prediction, one.prediction)

@@ -89,7 +89,7 @@ def test_bonds_have_the_colour_of_their_score():
 
 def test_an_explanation_of_a_molecule_brings_its_edges_and_unit():
     x, edge_index = features(3), torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
-    e = explain(net(level="graph"), x, edge_index, edges="pair", reading="probability")
+    e = explain(net(level="graph"), x, edge_index, edge_scores="pair", reading="probability")
     figure = plot_molecule(e, "CCO", truth=[1])
     assert figure.axes[1].get_xlabel().startswith(f"contribution to class {e.target} (probability)\nred raises class")
     assert len([p for p in figure.axes[0].patches if (p.get_gid() or "").startswith("bond-")]) >= 4

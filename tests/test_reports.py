@@ -23,7 +23,7 @@ PLOTLY_LIMIT = 5_000_000
 @pytest.fixture(scope="module")
 def of_node():
     model, x = net(), features()
-    return explain(model, x, EDGES, index=5, edges="pair"), agglomerate(model, x, EDGES, index=5, q=0.8)
+    return explain(model, x, EDGES, index=5, edge_scores="pair"), agglomerate(model, x, EDGES, index=5, q=0.8)
 
 
 @pytest.fixture(scope="module")
@@ -86,7 +86,7 @@ def test_three_hundred_nodes_stay_below_five_megabytes():
         [torch.randint(300, (2, 900), generator=generator), torch.stack([torch.arange(299), torch.arange(1, 300)])], 1
     )
     x = features(300)
-    e = explain(net(level="graph"), x, edge_index, edges="mean")
+    e = explain(net(level="graph"), x, edge_index, edge_scores="mean")
     levels = tuple((Group(frozenset(range(size)), float(size)),) for size in range(1, 301, 10))
     tree = agglomerate(net(level="graph"), features(4), SMALL)
     leaves = tuple(Group(frozenset({n}), 1.0) for n in range(300))
@@ -249,7 +249,7 @@ def test_an_old_browser_still_shows_the_tables(page, tmp_path, of_node):
 
 
 def test_the_question_of_a_link_is_about_the_link(of_node):
-    assert "Why class" in (html := report(replace(of_node[0], level="edge", index=2)).html)
+    assert "Why class" in (html := report(replace(of_node[0], level="link", index=2)).html)
     assert "for link 2?" in html
 
 

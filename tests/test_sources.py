@@ -486,8 +486,8 @@ def test_a_start_behind_an_embedding(level):
     model = ready(Embedded(net("gat", level)))
     x = model.emb(Z).detach()
     index = 5 if level == "node" else None
-    e = explain(model, Z, EDGES, index=index, start="emb", edges="pair")
-    expected = explain(model.inner, x, EDGES, index=index, edges="pair")
+    e = explain(model, Z, EDGES, index=index, start="emb", edge_scores="pair")
+    expected = explain(model.inner, x, EDGES, index=index, edge_scores="pair")
     assert_close(e.node_scores, expected.node_scores)
     assert_close(e.edge_scores, expected.edge_scores)
     groups = [[0], [3, 4], []]

@@ -187,7 +187,7 @@ def test_a_broken_file_is_refused(what, tmp_path):
         (b'{"format": "xdegree.tree/1"', "is no JSON file"),
         (b"[" * 100_000, "is no JSON file"),
         (b"[]", "is no saved explanation tree"),
-        (b'{"format": "xdegree.explanation/1"}', "is no saved explanation tree"),
+        (b'{"format": "xdegree.explanation/2"}', "is no saved explanation tree"),
         (b'{"format": "xdegree.tree/1"}', "is a broken explanation tree"),
     ],
 )

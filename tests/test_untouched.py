@@ -71,7 +71,7 @@ def state_of(model: nn.Module) -> list:
 CALLS = {
     "decompose": lambda model: decompose(model, X, EDGES, groups=singles(), probes=["gat"]),
     "cut": lambda model: decompose(model, X, EDGES, groups=singles(), memory=50_000),
-    "explain": lambda model: explain(model, X, EDGES, index=3, reading="strength", edges="pair"),
+    "explain": lambda model: explain(model, X, EDGES, index=3, reading="strength", edge_scores="pair"),
     "check": lambda model: check(model, X, EDGES),
 }
 
@@ -328,7 +328,7 @@ def test_a_plain_run_in_another_thread_gives_plain_results():
 
 def test_random_state_stays_without_the_models_help():
     model, state = net("gat"), torch.get_rng_state()
-    explain(model, X, EDGES, index=0, edges="pair")
+    explain(model, X, EDGES, index=0, edge_scores="pair")
     assert torch.equal(torch.get_rng_state(), state)
 
 

@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from .engine.options import Options
     from .engine.portions import LostPortionsError, Portions
     from .engine.registry import Call, MissingRuleError, rule
+    from .locality.prepared import StaleError
+    from .prepared import Prepared, prepare
     from .results import Explanation, Explanations, HeteroExplanation
     from .results.tree import ExplanationTree
     from .subgraphs.agglomerate import agglomerate, agglomerate_levels
@@ -28,6 +30,8 @@ _HOMES = {
     "engine.options": ("Options",),
     "engine.portions": ("LostPortionsError", "Portions"),
     "engine.registry": ("Call", "MissingRuleError", "rule"),
+    "locality.prepared": ("StaleError",),
+    "prepared": ("Prepared", "prepare"),
     "results": ("Explanation", "Explanations", "HeteroExplanation"),
     "results.tree": ("ExplanationTree",),
     "subgraphs.agglomerate": ("agglomerate", "agglomerate_levels"),
@@ -50,7 +54,9 @@ __all__ = [
     "MissingRuleError",
     "Options",
     "Portions",
+    "Prepared",
     "Report",
+    "StaleError",
     "Subgraph",
     "agglomerate",
     "agglomerate_levels",
@@ -60,6 +66,7 @@ __all__ = [
     "explain",
     "interaction",
     "pick_subgraph",
+    "prepare",
     "rule",
 ]
 

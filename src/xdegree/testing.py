@@ -17,10 +17,8 @@ from torch.utils._pytree import tree_flatten, tree_map
 
 from .attribution.decompose import decompose
 from .engine.options import Options
-from .locality.message_flow import trace
-from .model_call.call import ModelCall, model_call
-from .model_call.edges import find_edge_index
-from .model_call.outputs import as_table
+from .locality.message_flow import watched_pass
+from .model_call.call import ModelCall, as_table, find_edge_index, model_call
 from .model_call.shadow_model import run_plain
 
 TOLERANCE = 1e-9
@@ -120,23 +118,23 @@ def law_renumber(case: Case) -> None:
 
 def law_reach(case: Case) -> None:
     """A node outside the receptive field contributes exactly 0."""
-    seen, n = trace(case.model, case.call), len(case.call.x)
+    (output, flow), n = watched_pass(case.model, case.call), len(case.call.x)
     edge_index = find_edge_index(case.call)
-    if edge_index is None or as_table(seen.output, case.call).level != "node":
+    if edge_index is None or as_table(output, case.call).level != "node":
         raise BrokenLaw("the law of reach is about models that predict nodes and take an edge_index")
     near = torch.eye(n, dtype=torch.bool, device=edge_index.device)
-    sources, targets = edge_index if "target_to_source" not in seen.flows else edge_index.flip(0)
-    for _ in range(seen.hops):
+    sources, targets = edge_index if flow.direction != "target_to_source" else edge_index.flip(0)
+    for _ in range(flow.rounds):
         near = _step(near, sources, targets)
     [target] = case.targets([[node] for node in range(n)])
-    table = as_table(seen.output, case.call).of(target)
+    table = as_table(output, case.call).of(target)
     outside = ~near.t()  # [contributing, explained]
     if bool((table.abs().amax(-1)[outside] != 0).any()):
         raise BrokenLaw("a node outside the receptive field contributes")
 
 
 def _step(near: Tensor, sources: Tensor, targets: Tensor) -> Tensor:
-    """One hop further: a node hears of whatever its sources have heard of."""
+    """One hop further: a node receives what its sources have received."""
     further = near.clone()
     for source, target in zip(sources.tolist(), targets.tolist(), strict=True):
         further[target] |= near[source]

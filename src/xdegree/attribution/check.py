@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..engine.registry import Missing
-from ..model_call.call import model_call, prepare
+from ..model_call.call import model_call
+from ..model_call.diagnose import check_call
 from ..model_call.split_points import Of, find_source
 from .decompose import survey
 
@@ -62,7 +63,7 @@ def check(
 ) -> Report:
     """Survey a model: one forward pass with no groups at all tells which rules it needs."""
     call = model_call(model, args, {**kwargs, **(model_kwargs or {})})
-    prepare(model, call)
+    check_call(model, call)
     source = find_source(model, call, of, start)
     run = survey(model, call, source)
     if not run.missing:

@@ -11,14 +11,23 @@ from torch.utils._pytree import tree_flatten, tree_iter, tree_unflatten
 
 from ..engine.options import Options
 from ..engine.portions import LostPortionsError, carries, target_of, total_of
+from ..engine.process_state import Memory, budget
 from ..engine.registry import MissingRuleError
 from ..engine.run import NeedsDense, Run
-from ..engine.sparse_rows import ActiveRows, NeedsWhole, SparseRows
-from ..model_call.call import ModelCall, mapped_tensors, model_call, prepare
-from ..model_call.groups import Singles, number_of, shares, some
-from ..model_call.memory import Memory, chunks
-from ..model_call.shadow_model import replicate
+from ..engine.sparse_rows import ActiveRows, NeedsWhole, Singles, SparseRows
+from ..locality.prepared import Model, PreparedCall
+from ..model_call.call import ModelCall, mapped_tensors, model_call
+from ..model_call.diagnose import check_call
+from ..model_call.groups import number_of, shares, some
+from ..model_call.shadow_model import shadow_of
 from ..model_call.split_points import Of, Source, find_source
+
+WORKING_SET = 12
+"""Portions of the largest size that are alive at one moment, with room to spare: operands, results, shares."""
+
+AT_ONCE = 2**27
+"""Bytes of the largest portions of one pass, generously guessed, above which more groups only make it slower: memory
+that does not fit into caches is fetched, and large blocks are asked of the system again and again."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +62,7 @@ class Decomposition:
 
 
 def decompose(
-    model: Callable[..., Any],
+    model: Model,
     *args: Any,
     groups: Any,
     of: Of = "node",
@@ -70,7 +79,7 @@ def decompose(
     through the model in one pass, or in as few passes as the memory budget allows.
 
     Args:
-        model: a PyG model or any callable that computes with PyTorch.
+        model: a PyG model or any callable that computes with PyTorch, or what `prepare` returned.
         *args: the model's arguments, or a PyG ``Data`` in their place.
         groups: lists of node ids; or a mask ``[K, N]`` of truth values or shares in 0..1; or a mask
             ``[K, N, F]`` of single features. With several types of nodes or edges (``x_dict``): dicts by type,
@@ -78,7 +87,7 @@ def decompose(
         of: what the groups consist of: ``"node"`` (or ``"feature"``, the same with a mask ``[K, N, F]``);
             ``"edge"``, the messages along edges in all layers; ``"edge_feature"``, the rows of ``edge_attr`` or
             ``edge_weight``. Edges are named by their place in ``edge_index``.
-        start: for models of whole numbers: the module, as an embedding, whose output is split instead of x.
+        start: for integer inputs: the module (for example the embedding) whose output is decomposed instead of ``x``.
         probes: names of modules whose output portions are wanted too (``"lin2:input"`` for what goes in).
         options: choices among rules; the paper's by default.
         memory: budget in bytes for the portions (or as text, ``"2GB"``); by default a quarter of what is free.
@@ -87,9 +96,16 @@ def decompose(
     """
     if groups is None:
         raise TypeError("groups is None; name what is asked about: groups=[[0], [4, 7]]")
-    call = model_call(model, args, {**kwargs, **(model_kwargs or {})})
     options = Options.of(options)
-    prepare(model, call)
+    given = {**kwargs, **(model_kwargs or {})}
+    if isinstance(model, PreparedCall):
+        prepared = PreparedCall.of(model, args, given)
+        source = find_source(prepared.model, prepared.call, of, start)
+        found = decompose_source(prepared.model, prepared.call, source, groups, probes, options, memory)
+        prepared.confirm_output(found.total)
+        return found
+    call = model_call(model, args, given)
+    check_call(model, call)
     source = find_source(model, call, of, start)
     return decompose_source(model, call, source, groups, probes, options, memory)
 
@@ -108,7 +124,7 @@ def decompose_source(
     if source.beside_plain_nodes:
         share = mapped_tensors(lambda s: torch.cat([s, s.new_zeros(1, *s.shape[1:])]), share)
     names = _known(model, probes)
-    cuts = chunks(number_of(share), memory, model, call, lambda: survey(model, call, source, options).largest)
+    cuts = _chunks(number_of(share), memory, model, call, lambda: survey(model, call, source, options).largest)
     found = _joined([_one_pass(model, call, source, some(share, cut), names, options) for cut in cuts])
     return _beyond_the_last(found) if source.beside_plain_nodes else found
 
@@ -139,11 +155,11 @@ def _run(model: Any, call: ModelCall, source: Source, share: Any, names: tuple[s
             with run.aside():
                 found[path] = _result(value, run.groups, f"the probe {path}", copy=True)
 
-    replica = replicate(model, run, keep if names else None)
-    replaced = source.start(run, replica, share)
+    shadow = shadow_of(model, run, keep if names else None)
+    replaced = source.start(run, shadow, share)
     try:
         with run.active():
-            output = call.run(replica, *replaced)
+            output = call.run(shadow, *replaced)
     except MissingRuleError as error:
         raise MissingRuleError(survey(model, call, source, run.options).missing or error.missing) from None
     source.finish()
@@ -186,13 +202,13 @@ def decompose_at(
         if path == probe:
             seen.append(value)
 
-    replica = replicate(model, run, keep if probe else None)
-    if isinstance(replica, nn.Module):
-        active.attach(replica)
-    replaced = source.start(run, replica, groups)
+    shadow = shadow_of(model, run, keep if probe else None)
+    if isinstance(shadow, nn.Module):
+        active.attach(shadow)
+    replaced = source.start(run, shadow, groups)
     try:
         with run.active():
-            output = call.run(replica, *replaced)
+            output = call.run(shadow, *replaced)
     except NeedsDense:
         raise NeedsWhole from None
     if not isinstance(output, Tensor) or not output.dim() or (probe and not seen):
@@ -221,11 +237,11 @@ def whole_survey(model: Any, call: ModelCall, source: Source) -> Iterator[None]:
 def survey(model: Any, call: ModelCall, source: Source, options: Options | None = None) -> Run:
     """Run the model with no groups at all: which operations portions meet, and which of them lack a rule."""
     run = Run(0, options or Options(), collect=True)
-    replica = replicate(model, run)
-    replaced = source.start(run, replica, source_shares(source, None))
+    shadow = shadow_of(model, run)
+    replaced = source.start(run, shadow, source_shares(source, None))
     try:
         with run.active():
-            call.run(replica, *replaced)
+            call.run(shadow, *replaced)
     except Exception:
         if not run.missing:  # else it may be a consequence of what is missing
             raise
@@ -278,3 +294,17 @@ def _joined(parts: list[Decomposition]) -> Decomposition:
     leaves = [None if group[0] is None else torch.cat(group) for group in zip(*[f[0] for f in flat], strict=True)]
     probes = {name: _joined([part.probes[name] for part in parts]) for name in parts[0].probes}
     return Decomposition(parts[0].total, tree_unflatten(leaves, flat[0][1]), probes)
+
+
+def _chunks(groups: int, memory: Memory, model: object, call: ModelCall, largest: Callable[[], int]) -> list[slice]:
+    """Cut K groups so that one pass stays within the budget.
+
+    A generous guess spares small jobs the survey, which costs a forward pass.
+    """
+    allowed, guess = budget(memory, call.tensors()[0].device), call.plain_size(model)
+    size = max(32, AT_ONCE // max(1, guess))
+    if min(groups, size) * WORKING_SET * guess > allowed:
+        size = max(1, min(size, allowed // max(1, WORKING_SET * largest())))
+    passes = max(1, -(-groups // size))
+    size = -(-groups // passes)  # passes of the same size
+    return [slice(start, min(start + size, groups)) for start in range(0, groups, size)] or [slice(0, 0)]

@@ -2,7 +2,8 @@
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Literal, overload
 
 import torch
@@ -10,21 +11,38 @@ from torch import Tensor, nn
 from torch_geometric.data import Batch
 
 from ..engine.options import Options
-from ..engine.registry import MissingRuleError
-from ..engine.sparse_rows import ActiveRows, NeedsWhole, TooMuch
-from ..locality.computation_graph import near
-from ..locality.message_flow import last_outline, trace
-from ..locality.neighbours import Sampling
-from ..model_call.call import ModelCall, model_call, prepare, short
-from ..model_call.memory import Memory, budget
-from ..model_call.outputs import Level, as_table, check_rows, check_rows_among
-from ..model_call.split_points import Of, Source, find_source
-from ..results import Explanation, Explanations, HeteroExplanation
-from .decompose import decompose_at, whole_survey
-from .nearby import Nearby, is_large
-from .request import Answer, Classes, Question
-from .scores import Edges, Reading, check_choices
-from .whole import NEED_WHOLE, Whole
+from ..engine.process_state import Memory, budget
+from ..engine.sparse_rows import NeedsWhole, TooMuch
+from ..locality.message_flow import Incoming, Sampling
+from ..locality.prepared import BEYOND, Model, Place, PreparedCall
+from ..model_call.call import Level, Table, check_rows, find_batch, find_edge_index, find_edges, short
+from ..model_call.split_points import Of, find_source
+from ..results.explanation import Explanation
+from ..results.explanations import Explanations, HeteroExplanations, NodeExplanations
+from ..results.hetero import HeteroExplanation
+from .decompose import whole_survey
+from .scores import (
+    Classes,
+    EdgeScores,
+    ObjectScores,
+    PairScores,
+    Question,
+    Reader,
+    Reading,
+    chosen_classes,
+    score_edges,
+    score_entries,
+    score_objects,
+    score_typed_edges,
+    score_typed_entries,
+)
+
+FEW = 1 / 4
+"""The share of all rows up to which it pays to follow the messages to each of them."""
+LARGE = 2**16
+"""Nodes and edges from which on rows are explained a few at a time, never all in one pass."""
+AT_ONCE = 64
+"""Rows that are explained together in a large graph: what they share pays, and it fits into caches."""
 
 
 # Type checkers know the answer by the features and the index; what PyG's untyped objects stand in for, they do not.
@@ -38,7 +56,7 @@ def explain(
     target: int | None = None,
     of: Of = "node",
     reading: Reading = "contribution",
-    edges: Edges | None = None,
+    edge_scores: EdgeScores | None = None,
     options: Options | None = None,
     **kwargs: Any,
 ) -> Explanation: ...
@@ -51,27 +69,12 @@ def explain(
     *args: Any,
     index: Sequence[int] | Literal["all"],
     target: Classes = None,
-    of: Literal["node"] = "node",
+    of: Of = "node",
     reading: Reading = "contribution",
-    edges: Edges | None = None,
+    edge_scores: EdgeScores | None = None,
     options: Options | None = None,
     **kwargs: Any,
 ) -> Explanations: ...
-
-
-@overload
-def explain(
-    model: Callable[..., Any],
-    x: Tensor,
-    *args: Any,
-    index: Sequence[int] | Literal["all"],
-    target: Classes = None,
-    of: Literal["edge", "feature", "edge_feature"],
-    reading: Reading = "contribution",
-    edges: Edges | None = None,
-    options: Options | None = None,
-    **kwargs: Any,
-) -> list[Explanation]: ...
 
 
 @overload
@@ -83,7 +86,7 @@ def explain(
     target: int | None = None,
     of: Of = "node",
     reading: Reading = "contribution",
-    edges: Edges | None = None,
+    edge_scores: EdgeScores | None = None,
     options: Options | None = None,
     **kwargs: Any,
 ) -> HeteroExplanation: ...
@@ -91,61 +94,46 @@ def explain(
 
 @overload
 def explain(
-    model: Callable[..., Any],
-    x: Mapping[str, Tensor],
-    *args: Any,
-    index: Sequence[int] | Literal["all"],
-    target: Classes = None,
-    of: Of = "node",
-    reading: Reading = "contribution",
-    edges: Edges | None = None,
-    options: Options | None = None,
-    **kwargs: Any,
-) -> list[HeteroExplanation]: ...
-
-
-@overload
-def explain(
-    model: Callable[..., Any],
+    model: Model,
     *args: Any,
     index: Any = None,
     target: Classes = None,
     of: Of = "node",
     reading: Reading = "contribution",
-    edges: Edges | None = None,
+    edge_scores: EdgeScores | None = None,
     options: Options | None = None,
     **kwargs: Any,
 ) -> Any: ...
 
 
 def explain(
-    model: Callable[..., Any],
+    model: Model,
     *args: Any,
     index: Any = None,
     target: Classes = None,
     of: Of = "node",
     reading: Reading = "contribution",
-    edges: Edges | None = None,
+    edge_scores: EdgeScores | None = None,
     level: Level | None = None,
     output: Any = None,
     start: str | None = None,
     layer: str | None = None,
     options: Options | None = None,
     memory: Memory = None,
-    neighbours: int | None = None,
+    num_neighbors: int | None = None,
     seed: int = 0,
+    trust_neighborhood: bool = False,
     model_kwargs: Mapping[str, Any] | None = None,
     **kwargs: Any,
 ) -> Any:
     """Say what each node (or edge, or feature) contributes to a prediction.
 
-    For the prediction of a node or a link only its computation graph is worked on; outside of it scores are
-    exactly 0. For the prediction of a graph all its nodes are scored. Of a large graph (2¹⁶ nodes and edges) nothing
-    else is even looked at if the model passes messages and no more; its edges are indexed in the first call, which the
-    next ones profit from as long as they are given the same tensor.
+    The model runs once, plain, on the whole graph. For the prediction of a node or a link, only its neighborhood is
+    decomposed if that gives the model's own output, else the whole graph; ``scope`` of the explanation says which. For
+    the prediction of a graph all its nodes are scored. To ask many questions about one graph, see `prepare`.
 
     Args:
-        model: a PyG model or any callable that computes with PyTorch.
+        model: a PyG model or any callable that computes with PyTorch, or what `prepare` returned.
         *args: the model's arguments, node features first, or a PyG ``Data``, ``HeteroData`` or ``Batch`` instead.
         index: the node, link or graph that is explained, by its row in the output. A list, or ``"all"``, gives a
             sequence of explanations, one each, from shared work. A ``Batch`` without index gives one explanation per
@@ -157,53 +145,41 @@ def explain(
         reading: ``"contribution"``, signed and in units of the model's output; ``"probability"``, the share of the
             class probability by the paper's softmax rule; ``"strength"``, how much arrives in the last hidden
             representation, without sign.
-        edges: with nodes, score edges by their end points too: the ``"pair"`` as one group (as the authors' code
+        edge_scores: with nodes, score edges by their end points too: the ``"pair"`` as one group (as the authors' code
             does) or the ``"mean"`` of the two scores (as the paper says).
-        level: what the rows of the output are, ``"node"``, ``"edge"`` (links, by ``edge_label_index``) or ``"graph"``;
+        level: what the rows of the output are, ``"node"``, ``"link"`` (by ``edge_label_index``) or ``"graph"``;
             told by their number by default.
         output: which part of the output is explained, for models that return several, as a dict by node type.
-        start: for models of whole numbers: the module, as an embedding, behind which portions start.
+        start: for integer inputs: the module (for example the embedding) whose output is decomposed instead of ``x``.
         layer: where ``"strength"`` is read, as a probe of `decompose`; found automatically by default.
         options: choices among rules; the paper's by default.
         memory: budget for the portions, as in `decompose`.
-        neighbours: for hubs: of more neighbours than that a node hears only some, drawn evenly. The scores are those of
-            the sampled graph; ``sampling_error`` says by how much its output differs from the model's own.
-        seed: of the neighbours that are drawn.
+        num_neighbors: maximum number of in-neighbors per node; larger neighborhoods are sampled uniformly. The scores
+            are those of the sampled graph; ``sampling_error`` says by how much its output differs from the model's own.
+        seed: of the sample.
+        trust_neighborhood: for graphs too large for one plain pass: take it on trust that nodes outside of the
+            neighborhood do not affect a node's prediction. The explanation then says that it is not verified.
         model_kwargs: keyword arguments of the model whose names are taken by this function.
         **kwargs: all other keyword arguments of the model.
 
     Returns:
-        An `Explanation`, or a `HeteroExplanation` for several types of nodes. For several rows, a list of them; where
-        nodes of one type are scored it is an `Explanations`, a sequence that is stored as a sparse matrix.
+        An `Explanation`, or a `HeteroExplanation` for several types of nodes. For several rows an `Explanations`, a
+        sequence of them.
     """
-    check_choices(reading, edges, memory)
-    call = replace(model_call(model, args, {**kwargs, **(model_kwargs or {})}), part=output)
-    prepare(model, call)
-    question = Question(target, reading, edges, of, start, layer, Options.of(options), memory)
-    _check_layer(model, layer)
-    sampling = None if neighbours is None else _sampling(neighbours, seed)
-    nearby = _nearby(model, call, index, level, question, sampling)
-    if nearby is not None:
-        return nearby
-    if sampling is not None:
-        raise ValueError(
-            "neighbours are sampled for single nodes of a graph, by a model that passes messages along edge_index and"
-            " looks at nothing else; this is another question or another model"
-        )
-    source = find_source(model, call, of, start)
-    quick = _quickly(model, call, index, level, question, source)
-    if quick is not None:
-        return quick
-    seen = trace(model, call)
-    table = as_table(seen.output, call, level)
-    batched = bool(args) and isinstance(args[0], Batch) and table.level == "graph"
-    rows, single = check_rows("all" if batched and index is None else index, table)
-    with whole_survey(model, call, source):
-        found = Whole(model, call, seen, table, rows, question).explanations()
-    if table.level == "edge" and _looks_one_sided(found, question):
-        warnings.warn(_ONE_SIDED, stacklevel=2)
-    if batched and index is None:
-        return [_local(e, args[0]) for e in found]
+    prepared = PreparedCall.of(model, args, {**kwargs, **(model_kwargs or {})}, trust_neighborhood).of_part(output)
+    question = Question(target, reading, edge_scores, of, start, layer, Options.of(options), memory)
+    _check_layer(prepared.model, layer)
+    sampling = None if num_neighbors is None else _sampling(num_neighbors, seed)
+    source = find_source(prepared.model, prepared.call, of, start)  # says what is wrong with the features
+    table = prepared.table(level)
+    batch = prepared.call.data
+    each = isinstance(batch, Batch) and table.level == "graph" and index is None
+    rows, single = check_rows("all" if each else index, table)
+    with whole_survey(prepared.model, prepared.call, source):
+        found = Answer(prepared, question, table, rows, sampling).explanations(single)
+    _warn(found[0], question, table.level)
+    if each:
+        return Explanations([_local(e, batch) for e in found])
     return found[0] if single else found
 
 
@@ -215,11 +191,353 @@ def _check_layer(model: Any, layer: str | None) -> None:
         raise ValueError(f"layer names {layer!r}, but the model's modules are {short(known)}")
 
 
-def _sampling(neighbours: Any, seed: Any) -> Sampling:
-    for name, value, least in (("neighbours", neighbours, 1), ("seed", seed, 0)):
+def _sampling(num_neighbors: Any, seed: Any) -> Sampling:
+    for name, value, least in (("num_neighbors", num_neighbors, 1), ("seed", seed, 0)):
         if isinstance(value, bool) or not isinstance(value, int) or value < least:
-            raise ValueError(f"{name} must be a whole number of at least {least} (got {value!r})")
-    return Sampling(neighbours, seed)
+            raise ValueError(f"{name} must be an integer of at least {least} (got {value!r})")
+    return Sampling(num_neighbors, seed)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What is asked of some rows of the output of a prepared call, and how it is answered."""
+
+    prepared: PreparedCall
+    question: Question
+    table: Table
+    rows: list[int]
+    sampling: Sampling | None = None
+
+    @property
+    def level(self) -> Level:
+        """What the rows are."""
+        return self.table.level
+
+    def explanations(self, single: bool) -> Sequence[Any]:
+        """One explanation for each row."""
+        if self.question.of != "node" or not isinstance(self.prepared.call.x, Tensor):
+            return self._of_entries()
+        parts = self._near() if self._follows_messages else None
+        return self._of_nodes([self._dense()] if parts is None else parts, single)
+
+    def _tensor(self, rows: list[int]) -> Tensor:
+        return torch.tensor(rows, device=self.table.values.device)
+
+    @property
+    def _follows_messages(self) -> bool:
+        """Whether messages are followed to the rows: few of them, or of a graph too large for one pass over all."""
+        prepared, edges = self.prepared, find_edge_index(self.prepared.call)
+        if self.sampling is not None or prepared.trust:
+            return True
+        if not self.question.is_plain or self.level == "graph" or prepared.incoming is None or edges is None:
+            return False
+        large = len(prepared.call.x) + edges.shape[1] >= LARGE
+        return large or len(self.rows) <= max(1, FEW * len(self.table.values))
+
+    def _near(self) -> "list[Part] | None":
+        """A few rows at a time, by the messages that reach them; None if the model does more than pass messages."""
+        asked = list(zip(self.rows, self.question.targets(len(self.rows)), strict=True))
+        edges = find_edge_index(self.prepared.call)
+        large = edges is not None and len(self.prepared.call.x) + edges.shape[1] >= LARGE
+        size = AT_ONCE if large else len(asked)
+        waiting, done = [asked[i : i + size] for i in range(0, len(asked), size)], []
+        while waiting:
+            some = waiting.pop(0)
+            try:
+                done.append(self._followed([row for row, _ in some], [target for _, target in some]))
+            except TooMuch:
+                if len(some) == 1:
+                    raise
+                waiting = [some[: len(some) // 2], some[len(some) // 2 :], *waiting]
+            except NeedsWhole:
+                if self.sampling is not None or self.prepared.trust:
+                    raise ValueError(
+                        "num_neighbors and trust_neighborhood are for single nodes that are explained by nodes, of a"
+                        " model that passes messages along edge_index and looks at nothing else; this is another"
+                        " question or another model"
+                    ) from None
+                return None
+        return done
+
+    def _followed(self, rows: list[int], targets: list[Any]) -> "Part":
+        prepared, question = self.prepared, self.question
+        if not question.is_plain or prepared.incoming is None or self.level == "graph":
+            raise NeedsWhole
+        limit = budget(question.memory, self.table.values.device) / 2
+        place = prepared.place(self._tensor(rows), self.level, self.sampling, limit)
+        predictions = self._predictions(place, rows)
+        classes = chosen_classes(targets, predictions)
+        pairs = question.reader(prepared, place, classes, self.level).of_pairs()
+        error = None if self.sampling is None or place.output is None else place.output - predictions
+        fields = [place.field] if len(rows) == 1 else self._balls(rows)
+        return Part(rows, predictions, classes, pairs, fields, place.scope, sampling_error=error)
+
+    def _predictions(self, place: Place, rows: list[int]) -> Tensor:
+        """The model's own; on trust those of the neighborhood, of all neighbors."""
+        if not self.prepared.trust:
+            return self.table.values[rows]
+        full = place if self.sampling is None else self.prepared.place(self._tensor(rows), self.level)
+        assert full.output is not None
+        return full.output
+
+    def _balls(self, rows: list[int]) -> "Balls":
+        assert self.prepared.incoming is not None
+        links = self.prepared.call.get("edge_label_index") if self.level == "link" else None
+        return Balls(self.prepared.incoming, self.prepared.flow.rounds, rows, links, self.sampling)
+
+    @cached_property
+    def _classes(self) -> list[int]:
+        return chosen_classes(self.question.targets(len(self.rows)), self.table.values[self.rows])
+
+    def _dense(self) -> "Part":
+        """All rows from one pass over all nodes that can contribute."""
+        question, prepared = self.question, self.prepared
+        apart = self._graphs_apart()
+        place = prepared.proven_place(self._tensor(self.rows), self.level)
+        reader = question.reader(prepared, place, self._classes, self.level)
+        if apart is not None:
+            scores = self._graph_by_graph(apart, reader)
+        else:
+            scores = score_objects(reader, question.edge_scores, find_edges(prepared.call), question.start)
+        return Part(
+            self.rows,
+            self.table.values[self.rows],
+            self._classes,
+            PairScores.of_dense(scores.nodes, scores.classes),
+            self._fields(place),
+            place.scope,
+            scores.edges,
+        )
+
+    def _fields(self, place: Place) -> Sequence[Any]:
+        """The nodes that can contribute to each of the rows."""
+        if len(self.rows) == 1 or not isinstance(place.field, Tensor) or place.scope == BEYOND:
+            return [place.field] * len(self.rows)
+        if self.level == "graph":
+            batch = self._graphs_apart()
+            each = None if batch is None else [(batch == row).nonzero().flatten() for row in self.rows]
+            return each or [place.field] * len(self.rows)
+        if place.distance is None:
+            return [place.field] * len(self.rows)
+        # That no other nodes contribute is shown for one row that messages leave something out of.
+        fields = self._balls(self.rows)
+        number = next((i for i, field in enumerate(fields) if len(field) < place.num_nodes), None)
+        if number is None or self.prepared.is_closed(fields[number], self._tensor([self.rows[number]]), self.level):
+            return fields
+        return [place.field] * len(self.rows)
+
+    def _graphs_apart(self) -> Tensor | None:
+        """The batch vector if several graphs are explained and none affects the prediction of another."""
+        return self._apart
+
+    @cached_property
+    def _apart(self) -> Tensor | None:
+        batch = find_batch(self.prepared.call)
+        plain = self.level == "graph" and self.question.edge_scores is None and self.question.start is None
+        if not plain or len(self.rows) == 1 or batch is None:
+            return None
+        graphs = torch.arange(int(batch.max()) + 1, device=batch.device)
+        for parity in (0, 1):
+            same = graphs[graphs % 2 == parity]
+            nodes = (batch % 2 == parity).nonzero().flatten()
+            if len(same) and not self.prepared.is_closed(nodes, same, self.level):
+                return None
+        return batch
+
+    def _graph_by_graph(self, batch: Tensor, reader: Reader) -> ObjectScores:
+        """The n-th nodes of all graphs share a group: as many groups as the largest graph has nodes."""
+        rows = self._tensor(self.rows)
+        order = torch.argsort(batch, stable=True)
+        first = torch.searchsorted(batch[order], batch)
+        nth = torch.empty_like(batch)
+        nth[order] = torch.arange(len(batch), device=batch.device)
+        nth -= first
+        groups = torch.zeros(int(nth.max()) + 1, len(batch), dtype=torch.bool, device=batch.device)
+        groups[nth, torch.arange(len(batch), device=batch.device)] = True
+        scores, table = reader.by_row(reader.source(), groups)
+        own = batch.unsqueeze(0) == rows.unsqueeze(1)  # [rows, N]
+        nodes = torch.where(own, scores.t()[:, nth], scores.new_zeros(()))
+        if table is None:
+            return ObjectScores(nodes)
+        return ObjectScores(nodes, None, torch.where(own.unsqueeze(2), table.movedim(0, 1)[:, nth], 0.0))
+
+    # What the user gets.
+
+    def _common(self) -> dict[str, Any]:
+        q = self.question
+        return {"reading": q.reading, "edge_scoring": q.edge_scores, "options": q.options, "level": self._stated_level}
+
+    def _of_nodes(self, parts: "list[Part]", single: bool) -> Sequence[Explanation]:
+        part, call = Part.joined(parts), self.prepared.call
+        known = {**self._common(), "num_nodes": len(call.x), "edge_index": find_edges(call), "scope": part.scope}
+        if not single:
+            return NodeExplanations(
+                predictions=part.predictions,
+                targets=tuple(part.classes),
+                explained=tuple(part.rows),
+                fields=part.fields,
+                row=part.pairs.row,
+                node=part.pairs.node,
+                scores=part.pairs.scores,
+                class_scores=part.pairs.classes,
+                edge_scores=part.edge_scores,
+                sampling_error=part.sampling_error,
+                **known,
+            )
+        pairs = part.pairs
+
+        def spread(scores: Tensor) -> Tensor:
+            out = scores.new_zeros(len(call.x), *scores.shape[1:])
+            out[pairs.node] = scores
+            return out
+
+        one = Explanation(
+            prediction=part.predictions[0].clone(),
+            target=part.classes[0],
+            index=part.rows[0],
+            nodes=part.fields[0],
+            node_scores=spread(pairs.scores),
+            class_scores=None if pairs.classes is None else spread(pairs.classes),
+            edge_scores=None if part.edge_scores is None else part.edge_scores[0],
+            sampling_error=None if part.sampling_error is None else part.sampling_error[0],
+            **known,
+        )
+        return [one]
+
+    @property
+    def _stated_level(self) -> Level | None:
+        """What the rows are, as far as it is known: with several types their number has to fit to one of them."""
+        x = self.prepared.call.x
+        fits = not isinstance(x, Mapping) or any(len(v) == len(self.table.values) for v in x.values())
+        return self.level if fits or self.level == "link" else None
+
+    def _of_entries(self) -> Sequence[Any]:
+        """Scores of features, edge features, messages along edges; and all that is scored in a graph with types."""
+        question, prepared = self.question, self.prepared
+        if self.sampling is not None or prepared.trust:
+            raise ValueError(
+                "num_neighbors and trust_neighborhood are for explanations by nodes, of a graph with one type of them"
+            )
+        place = prepared.proven_place(self._tensor(self.rows), self.level)
+        reader = question.reader(prepared, place, self._classes, self.level)
+        typed = not isinstance(place.field, Tensor)
+        scores = self._typed_scores(reader) if typed else self._entry_scores(reader)
+        edge_index = find_edges(prepared.call)
+        fields = None if typed else self._fields(place)
+        found: list[Any] = []
+        for number, row in enumerate(self.rows):
+            common = {
+                **self._common(),
+                "prediction": self.table.values[row].clone(),
+                "target": self._classes[number],
+                "index": row,
+                "of": question.of,
+                "scope": place.scope,
+                "edge_index": edge_index,
+                **scores(number),
+            }
+            if fields is None:
+                found.append(HeteroExplanation(**common))
+            else:
+                found.append(Explanation(**common, num_nodes=place.num_nodes, nodes=fields[number]))
+        return HeteroExplanations(found) if typed else Explanations(found)
+
+    def _entry_scores(self, reader: Reader) -> Callable[[int], dict[str, Any]]:
+        place, of = reader.place, self.question.of
+        source = reader.source(of, self.question.start)
+        among, own, size = place.here(place.field), place.nodes, place.num_nodes
+        if of != "feature":
+            edges = find_edge_index(self.prepared.call)
+            if edges is None:
+                raise ValueError("edges are scored, but no edge_index [2, E] is among the model's arguments")
+            inside = torch.isin(find_edge_index(place.call), among).all(0)  # type: ignore[arg-type]
+            among, own, size = inside.nonzero().flatten(), place.edges, edges.shape[1]
+        score = score_edges if of == "edge" else score_entries
+        scores = _spread(score(reader, source, among), own, size)
+        return lambda number: {f"{of}_scores": scores[number]}
+
+    def _typed_scores(self, reader: Reader) -> Callable[[int], dict[str, Any]]:
+        q, of = self.question, self.question.of
+        if of == "node":
+            objects = score_objects(reader, q.edge_scores, find_edges(self.prepared.call), q.start)
+            return lambda number: {
+                "node_scores": {kind: s[number] for kind, s in objects.nodes.items()},
+                "edge_scores": None if objects.edges is None else {k: s[number] for k, s in objects.edges.items()},
+            }
+        score = score_typed_edges if of == "edge" else score_typed_entries
+        scores = score(reader, reader.source(of, q.start))
+        return lambda number: {f"{of}_scores": {kind: s[number] for kind, s in scores.items()}}
+
+
+@dataclass(frozen=True)
+class Part:
+    """Scores of nodes for some rows of the output, in the numbering of the whole graph."""
+
+    rows: list[int]
+    predictions: Tensor
+    classes: list[int]
+    pairs: PairScores
+    fields: Sequence[Tensor]
+    scope: str
+    edge_scores: Tensor | None = None
+    sampling_error: Tensor | None = None
+
+    @classmethod
+    def joined(cls, parts: "list[Part]") -> "Part":
+        """The answers for some rows and for others; the scope is that of the least checked."""
+        if len(parts) == 1:
+            return parts[0]
+        starts = [sum(len(part.rows) for part in parts[:number]) for number in range(len(parts))]
+        errors = [part.sampling_error for part in parts if part.sampling_error is not None]
+        scopes = {part.scope for part in parts}
+        return cls(
+            [row for part in parts for row in part.rows],
+            torch.cat([part.predictions for part in parts]),
+            [c for part in parts for c in part.classes],
+            PairScores.joined([part.pairs for part in parts], starts),
+            [field for part in parts for field in part.fields],
+            BEYOND if BEYOND in scopes else parts[0].scope,
+            sampling_error=torch.cat(errors) if errors else None,
+        )
+
+
+class Balls(Sequence[Tensor]):
+    """The nodes within reach of each of several rows, found when they are asked for."""
+
+    def __init__(
+        self, index: Incoming, rounds: int, rows: list[int], links: Tensor | None, sampling: Sampling | None
+    ) -> None:
+        self._index, self._rounds, self._rows, self._links, self._sampling = index, rounds, rows, links, sampling
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __getitem__(self, number: Any) -> Any:
+        row = self._rows[number]
+        nodes = torch.tensor([row], device=self._index.start.device)
+        nodes = nodes if self._links is None else self._links[:, row].unique()
+        return self._index.ball(nodes, self._rounds, self._sampling).nodes
+
+
+def _spread(scores: Tensor, own: Tensor | None, size: int) -> Tensor:
+    """Scores ``[rows, here, …]`` in the numbering of the whole graph; what was cut away has 0."""
+    if own is None:
+        return scores
+    out = scores.new_zeros(len(scores), size, *scores.shape[2:])
+    out[:, own] = scores
+    return out
+
+
+def _warn(e: Any, question: Question, level: Level) -> None:
+    """Say what makes scores hard to trust, where the first explanation shows it."""
+    if not bool(e.prediction.isfinite().all()):
+        warnings.warn(
+            f"the model's output for row {e.index} is not finite ({e.prediction.tolist()}), so its scores mean nothing;"
+            " look for a division by zero or an overflow in the model",
+            stacklevel=3,
+        )
+    elif level == "link" and _looks_one_sided(e, question):
+        warnings.warn(_ONE_SIDED, stacklevel=3)
 
 
 _ONE_SIDED = (
@@ -229,66 +547,15 @@ _ONE_SIDED = (
 )
 
 
-def _looks_one_sided(found: Sequence[Any], q: Question) -> bool:
+def _looks_one_sided(e: Any, q: Question) -> bool:
     """Whether a link seems to be predicted by a product of which most nodes have only one factor."""
     if q.of != "node" or q.reading != "contribution" or q.options.product != "target":
         return False
-    e = found[0]
     if isinstance(e, HeteroExplanation):
         scores = torch.cat([s.flatten() for s in e.scores.values()])
     else:
         scores = e.scores[e.nodes]
     return bool(e.prediction[e.target]) and int((scores == 0).sum()) > len(scores) // 2
-
-
-def _nearby(
-    model: Any, call: ModelCall, index: Any, level: Level | None, question: Question, sampling: Sampling | None
-) -> Any:
-    """Nodes of a large graph from their neighbourhoods alone; None if that is not all that the model looks at."""
-    if index is None or not (sampling is not None or is_large(call)):
-        return None
-    found = Nearby.of(model, call, level, question, sampling)
-    if found is None:
-        return None
-    rows, single = check_rows_among(index, len(call.x), "node")
-    answer = found.answer(rows)
-    if answer is None:
-        return None
-    explanations = answer.explanations(call, question)
-    return explanations[0] if single else explanations
-
-
-def _quickly(model: Any, call: ModelCall, index: Any, level: Level | None, q: Question, source: Source) -> Any:
-    """One node from a single pass, by what is known of the model from an earlier call; None if that does not fit.
-
-    The pass itself tells whether the model still is what it was: a active that leaves too much out is always noticed.
-    """
-    seen, x = last_outline(model), call.x
-    plain = q.is_plain and q.reading != "strength" and level in (None, "node")
-    plain = plain and call.get("batch", "edge_label_index") is None
-    if seen is None or not plain or type(index) is not int or model in NEED_WHOLE or not isinstance(x, Tensor):
-        return None
-    if x.dim() < 2 or not 0 <= index < len(x):
-        return None
-    rows = torch.tensor([index], device=x.device)
-    try:
-        place = near(call, seen, rows, "node")
-    except IndexError:  # edges to nodes that do not exist: the model itself will say so
-        return None
-    if place is None:
-        return None
-    groups, active = place.groups, ActiveRows(place.distance, place.rounds, budget(q.memory, x.device))
-    try:
-        d = decompose_at(model, call, source, groups, rows, "", q.options, active)
-    except (NeedsWhole, TooMuch, MissingRuleError):
-        return None
-    table = as_table(d.total, call, level)
-    if table.level != "node" or active.left:
-        return None
-    predictions = table.values[rows]
-    classes = q.classes(predictions)
-    pairs = q.reader(rows, classes, seen, "node").read(d, place.work, groups.nodes)
-    return Answer([index], predictions, classes, pairs, [place.work.field]).explanations(call, q)[0]
 
 
 def _local(e: Explanation, batch: Any) -> Explanation:

@@ -9,20 +9,16 @@ from torch_geometric.explain.config import MaskType, ModelMode
 
 from ..engine.options import Options
 from ..engine.portions import mapped
-from ..locality.computation_graph import workplace
-from ..locality.message_flow import trace
-from ..locality.subgraph_call import Workplace
-from ..model_call.call import model_call, prepare
-from ..model_call.memory import Memory
-from ..model_call.outputs import as_table
+from ..engine.process_state import Memory
+from ..locality.prepared import Place, PreparedCall
 from ..model_call.split_points import find_source
 from .decompose import whole_survey
 from .scores import (
     MASK_ENTRIES,
-    Edges,
+    EdgeScores,
+    Question,
     Reader,
     Reading,
-    check_choices,
     score_entries,
     score_objects,
     score_typed_entries,
@@ -36,26 +32,23 @@ class DegreeExplainer(ExplainerAlgorithm):
 
     Args:
         reading, layer, options, memory: as in `xdegree.explain`.
-        edges: how ``edge_mask_type="object"`` is scored, ``"pair"`` or ``"mean"``.
+        edge_scores: how ``edge_mask_type="object"`` is scored, ``"pair"`` or ``"mean"``.
     """
 
     def __init__(
         self,
         reading: Reading = "contribution",
-        edges: Edges = "pair",
+        edge_scores: EdgeScores = "pair",
         layer: str | None = None,
         options: Options | None = None,
         memory: Memory = None,
     ) -> None:
         super().__init__()
-        check_choices(reading, edges, memory)
-        if edges is None:
-            raise ValueError("edges says how edges are scored, 'pair' or 'mean' (got None)")
-        self.reading: Reading = reading
-        self.edges = edges
-        self.layer = layer
-        self.options = Options.of(options)
-        self.memory = memory
+        if edge_scores is None:
+            raise ValueError("edge_scores says how edges are scored, 'pair' or 'mean' (got None)")
+        self.question = Question(
+            reading=reading, edge_scores=edge_scores, layer=layer, options=Options.of(options), memory=memory
+        )
 
     def supports(self) -> bool:
         """Every level, mode and return type; edges as objects."""
@@ -73,73 +66,79 @@ class DegreeExplainer(ExplainerAlgorithm):
         **kwargs: Any,
     ) -> Any:
         """The masks that the explainer was asked for."""
-        call = model_call(model, (x, edge_index), kwargs)
-        prepare(model, call)
-        seen = trace(model, call)
-        table = as_table(seen.output, call)
+        prepared = PreparedCall.of(model, (x, edge_index), kwargs)
+        table = prepared.table(None)
         rows, classes, signs = self._explained(table.values, target, index)
-        work = workplace(model, call, seen, rows)
-        reader = Reader(self.reading, work.rows, classes, self.layer or seen.output_layer, self.options, signs)
-        with whole_survey(model, call, find_source(model, call)):
-            masks = self._masks(model, work, reader, edge_index)
+        place = prepared.proven_place(rows, table.level)
+        layer = self.question.layer or prepared.flow.output_layer
+        q = self.question
+        reader = Reader(prepared, place, q.reading, classes, layer, q.options, q.memory, table.level, signs)
+        with whole_survey(model, prepared.call, find_source(model, prepared.call)):
+            masks = self._masks(reader, edge_index)
         if not isinstance(x, dict):
-            return Explanation(**{name: mask for name, mask in masks.items() if mask is not None})
+            return Explanation(**{name: mask for name, mask in masks.items() if mask is not None}, scope=place.scope)
         found = HeteroExplanation()
         for name, mask in masks.items():
             if mask is not None:
                 found.set_value_dict(name, mask)
         return found
 
-    def _masks(self, model: torch.nn.Module, work: Workplace, reader: Reader, edge_index: Any) -> dict[str, Any]:
+    def _masks(self, reader: Reader, edge_index: Any) -> dict[str, Any]:
         wanted = self.explainer_config
         masks: dict[str, Any] = {"node_mask": None, "edge_mask": None}
         if wanted.node_mask_type == MaskType.object or wanted.edge_mask_type is not None:
-            edges = self.edges if wanted.edge_mask_type is not None else None
-            scores = score_objects(model, work, reader, self.memory, edges, edge_index)
+            edges = self.question.edge_scores if wanted.edge_mask_type is not None else None
+            scores = score_objects(reader, edges, edge_index)
             masks["edge_mask"] = None if scores.edges is None else mapped(lambda s: s.sum(0), scores.edges)
             if wanted.node_mask_type == MaskType.object:
                 masks["node_mask"] = mapped(lambda s: s.sum(0).unsqueeze(-1), scores.nodes)
         if wanted.node_mask_type in (MaskType.attributes, MaskType.common_attributes):
-            masks["node_mask"] = self._feature_mask(model, work, reader)
+            masks["node_mask"] = self._feature_mask(reader)
         return masks
 
     def _explained(
         self, table: Tensor, target: Tensor, index: int | Tensor | None
     ) -> tuple[Tensor, Tensor, Tensor | None]:
         """Rows, their classes and signs. A binary model has one output for two classes: class 0 is its negative."""
+        device = table.device
         rows = torch.arange(len(table)) if index is None else torch.as_tensor(index).reshape(-1)
         if len(rows) and not (0 <= int(rows.min()) and int(rows.max()) < len(table)):
             raise ValueError(f"index is out of range: the model predicts rows 0 to {len(table) - 1} (got {index})")
+        rows = rows.to(device)
         if self.model_config.mode == ModelMode.regression:
-            return rows.repeat_interleave(table.shape[1]), torch.arange(table.shape[1]).repeat(len(rows)), None
-        labels = target.reshape(-1)
+            columns = torch.arange(table.shape[1], device=device)
+            return rows.repeat_interleave(table.shape[1]), columns.repeat(len(rows)), None
+        labels = target.reshape(-1).to(device)
         labels = labels[rows] if len(labels) == len(table) else labels
         if self.model_config.mode == ModelMode.multiclass_classification:
             return rows, labels, None
         return rows, torch.zeros_like(rows), torch.where(labels > 0, 1, -1)
 
-    def _feature_mask(self, model: torch.nn.Module, work: Workplace, reader: Reader) -> Any:
+    def _feature_mask(self, reader: Reader) -> Any:
         """Single features as groups, or the whole columns of them."""
-        x, source = work.call.x, find_source(model, work.call)
+        place = reader.place
+        x, source = place.call.x, reader.source()
         if self.explainer_config.node_mask_type == MaskType.common_attributes:
             if isinstance(x, dict):
-                return {kind: self._columns(model, work, reader, value, kind) for kind, value in x.items()}
-            return self._columns(model, work, reader, x)
+                return {kind: self._columns(reader, value, kind) for kind, value in x.items()}
+            return self._columns(reader, x)
         if isinstance(x, dict):
-            return mapped(lambda s: s.sum(0), score_typed_entries(model, work.call, reader, source, self.memory))
-        here = torch.tensor(work.groups(work.field.unsqueeze(1)), device=x.device).flatten()
-        scores = score_entries(model, work.call, reader, source, self.memory, here).sum(0)
-        mask = x.new_zeros(work.num_nodes, x.shape[1])
-        mask[slice(None) if work.nodes is None else work.nodes] = scores
-        return mask
+            return mapped(lambda s: s.sum(0), score_typed_entries(reader, source))
+        scores = score_entries(reader, source, place.here(place.field)).sum(0)
+        return _spread(place, scores)
 
-    def _columns(
-        self, model: torch.nn.Module, work: Workplace, reader: Reader, x: Tensor, kind: str | None = None
-    ) -> Tensor:
+    def _columns(self, reader: Reader, x: Tensor, kind: str | None = None) -> Tensor:
         columns = (x != 0).any(0).nonzero().flatten()
         mask = x.new_zeros(1, x.shape[1])
         for chunk in columns.split(max(1, MASK_ENTRIES // max(1, x.numel()))):
             groups = torch.zeros(len(chunk), *x.shape, dtype=torch.bool, device=x.device)
-            groups[torch.arange(len(chunk)), :, chunk] = True
-            mask[0, chunk] = reader.scores(model, work.call, groups if kind is None else {kind: groups}, self.memory)
+            groups[torch.arange(len(chunk), device=x.device), :, chunk] = True
+            mask[0, chunk] = reader.scores(groups if kind is None else {kind: groups})
         return mask
+
+
+def _spread(place: Place, scores: Tensor) -> Tensor:
+    """Scores of features in the numbering of the whole graph."""
+    out = scores.new_zeros(place.num_nodes, scores.shape[1])
+    out[slice(None) if place.nodes is None else place.nodes] = scores
+    return out

@@ -1,27 +1,75 @@
-"""From portions to scores: the readings, and the groups whose scores make an explanation."""
+"""From portions to scores: what is asked, the readings, and the groups whose scores make an explanation."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor
 
 from ..engine.options import Options
-from ..engine.portions import Portions
-from ..engine.sparse_rows import ActiveRows, NeedsWhole, SparseRows, TooMuch
-from ..locality.computation_graph import Near
-from ..locality.subgraph_call import Workplace
-from ..model_call.call import ModelCall
-from ..model_call.groups import Singles
-from ..model_call.memory import Memory, budget, plain_size
-from ..model_call.outputs import Level, as_table
-from ..model_call.split_points import Source, find_source
-from ..rules.attention import shared_softmax
+from ..engine.process_state import Memory, budget
+from ..engine.sparse_rows import ActiveRows, NeedsWhole, Singles, TooMuch
+from ..locality.prepared import Place, PreparedCall
+from ..model_call.call import Level, as_table, check_target, plain_number
+from ..model_call.split_points import Of, Source, find_source
 from .decompose import AtRows, Decomposition, decompose_at, decompose_source
 
 Reading = Literal["contribution", "probability", "strength"]
-Edges = Literal["pair", "mean"]
+EdgeScores = Literal["pair", "mean"]
+Classes = int | Sequence[int] | Tensor | None
+"""The class that is explained: one for all rows, one for each, or None for the predicted ones."""
+
+
+@dataclass(frozen=True)
+class Question:
+    """The arguments of `explain`, and of functions that grow groups, that are about the answer, not about the model."""
+
+    target: Classes = None
+    reading: Reading = "contribution"
+    edge_scores: EdgeScores | None = None
+    of: Of = "node"
+    start: str | None = None
+    layer: str | None = None
+    options: Options = field(default_factory=Options)
+    memory: Memory = None
+
+    def __post_init__(self) -> None:
+        """Refuse unknown names before any work."""
+        for name, allowed in (("reading", get_args(Reading)), ("edge_scores", (None, *get_args(EdgeScores)))):
+            if getattr(self, name) not in allowed:
+                raise ValueError(f"{name} must be one of {allowed} (got {getattr(self, name)!r})")
+        if self.memory is not None:
+            budget(self.memory, torch.device("cpu"))
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether single nodes are scored, and nothing else."""
+        return self.of == "node" and self.edge_scores is None and self.start is None
+
+    def targets(self, rows: int) -> list[Any]:
+        """What the user said of the class of each of the explained rows."""
+        target = plain_number(self.target)
+        if isinstance(target, str) or not isinstance(target, Iterable):
+            return [target] * rows
+        each = [plain_number(one) for one in target]
+        if len(each) != rows:
+            raise ValueError(
+                f"target names {len(each)} classes, but {rows} predictions are explained; name one class for all, or a"
+                " list with one for each"
+            )
+        return each
+
+    def reader(self, prepared: PreparedCall, place: Place, classes: list[int], level: Level) -> "Reader":
+        """How portions are read at some place."""
+        layer = self.layer or prepared.flow.output_layer
+        which = torch.tensor(classes, device=place.rows.device)
+        return Reader(prepared, place, self.reading, which, layer, self.options, self.memory, level)
+
+
+def chosen_classes(targets: Sequence[Any], predictions: Tensor) -> list[int]:
+    """The class of each prediction that is explained."""
+    return [check_target(target, prediction) for target, prediction in zip(targets, predictions, strict=True)]
 
 
 @dataclass(frozen=True)
@@ -72,58 +120,85 @@ class PairScores:
 class Reader:
     """How the portions of a prediction become one number per group and explained row."""
 
+    prepared: PreparedCall
+    place: Place
     reading: Reading
-    rows: Tensor
-    """The rows of the output that are explained."""
     classes: Tensor
-    """The class of each of these rows."""
+    """The class of each explained row."""
     layer: str
     options: Options
+    memory: Memory
+    level: Level
     signs: Tensor | None = None
     """−1 for rows where less of the output is more of the class, as for class 0 of a binary model."""
-    level: Level | None = None
-    """What the rows are, where their number does not tell."""
 
-    def scores(self, model: Any, call: ModelCall, groups: Any, memory: Memory) -> Tensor:
+    def source(self, of: Of = "node", start: str | None = None) -> Source:
+        """Where portions start, in the call of this place."""
+        return find_source(self.prepared.model, self.place.call, of, start)
+
+    def scores(self, groups: Any) -> Tensor:
         """One number per group of nodes: the sum over the explained rows."""
-        return self.by_row(model, call, find_source(model, call), groups, memory)[0].sum(1)
+        return self.by_row(self.source(), groups)[0].sum(1)
 
-    def by_row(
-        self, model: Any, call: ModelCall, source: Source, groups: Any, memory: Memory
-    ) -> tuple[Tensor, Tensor | None]:
+    def by_row(self, source: Source, groups: Any) -> tuple[Tensor, Tensor | None]:
         """The scores ``[K, rows]``, and those of all classes ``[K, rows, classes]`` where the reading has classes."""
+        model, call, rows = self.prepared.model, self.place.call, self.place.rows
         probes = [self._layer()] if self.reading == "strength" else []
-        d = decompose_source(model, call, source, groups, probes, self.options, memory)
+        d = decompose_source(model, call, source, groups, probes, self.options, self.memory)
+        table = as_table(d.total, call, self.level)
+        self.prepared.confirm(self.place, table.values[rows])
         if self.reading == "strength":
             return self._strength(d, d.probes[probes[0]]), None
-        target = self._probability(d) if self.reading == "probability" else d.target
-        table = as_table(d.total, call, self.level).of(target)[:, self.rows]
-        explained = table[:, torch.arange(len(self.rows)), self.classes]
-        return (explained if self.signs is None else explained * self.signs), table
+        target = _probability(d.total, d.target) if self.reading == "probability" else d.target
+        found = table.of(target)[:, rows]
+        explained = found[:, torch.arange(len(rows), device=rows.device), self.classes]
+        return (explained if self.signs is None else explained * self.signs), found
 
-    def of_pairs(self, model: Any, work: Workplace, source: Source, groups: Singles, active: ActiveRows) -> PairScores:
-        """The scores of single nodes where they can be other than zero."""
-        probe = self._layer() if self.reading == "strength" else ""
-        d = decompose_at(model, work.call, source, groups, self.rows, probe, self.options, active)
-        return self.read(d, work, groups.nodes)
+    def of_pairs(self) -> PairScores:
+        """The scores of single nodes where they can be other than zero, from a pass that follows the messages.
 
-    def read(self, d: AtRows, work: Workplace, nodes: Tensor) -> PairScores:
-        """The scores from the portions of single nodes."""
+        Raises `NeedsWhole` if the model does something else than pass messages and treat rows one by one, and `TooMuch`
+        if several rows are too many at once; the nodes that contribute to a single row are taken in as many parts as
+        the budget asks for.
+        """
+        place, x = self.place, self.place.call.x
+        if place.distance is None or x.dim() < 2 or not x.is_floating_point():
+            raise NeedsWhole
+        allowed = budget(self.memory, x.device)
+        # The model's own values need room too.
+        limit = max(1, allowed // 8, allowed - 3 * place.call.plain_size(self.prepared.model) // 2)
+        asked = place.distance <= place.rounds
+        source, parts, waiting = self.source(), [], [asked.nonzero().flatten()]
+        while waiting:
+            nodes = waiting.pop()
+            active = ActiveRows(place.distance, place.rounds, limit if len(nodes) > 1 else None)
+            try:
+                parts.append(self._some_pairs(source, Singles(nodes, asked), active))
+            except TooMuch as error:
+                if len(place.rows) > 1:
+                    raise
+                waiting += nodes.split(max(1, int(len(nodes) / (1.2 * error.factor))))
+        return PairScores.of_groups(parts, place.num_nodes)
+
+    def _some_pairs(self, source: Source, groups: Singles, active: ActiveRows) -> PairScores:
+        place, probe = self.place, self._layer() if self.reading == "strength" else ""
+        d = decompose_at(self.prepared.model, place.call, source, groups, place.rows, probe, self.options, active)
+        table = as_table(d.total, place.call, self.level)
+        if active.left:
+            raise NeedsWhole
+        self.prepared.confirm(place, table.values[place.rows])
+        return self._read(d, table.values[place.rows], groups.nodes)
+
+    def _read(self, d: AtRows, total: Tensor, nodes: Tensor) -> PairScores:
         pairs = d.target if d.probe is None else d.probe
-        if self.reading == "probability":  # of which even those have a share of whom nothing arrives
-            if len(self.rows) > 1:
-                raise NeedsWhole
-            code = torch.arange(pairs.groups, device=pairs.code.device)
-            pairs = SparseRows(pairs.groups, 1, code, pairs.at(code))
         row, node = pairs.row, nodes[pairs.group]
-        node = node if work.nodes is None else work.nodes[node]
+        node = node if self.place.nodes is None else self.place.nodes[node]
         if self.reading == "strength":
             return PairScores(row, node, pairs.values.abs().flatten(1).sum(1), None)
-        total = as_table(d.total, work.call, self.level).values[self.rows][row]
         table = pairs.values.reshape(len(row), total.shape[1])
         if self.reading == "probability":
-            table = self._probability(Decomposition(total, table.unsqueeze(0)))[0]
-        return PairScores(row, node, table[torch.arange(len(row)), self.classes[row]], table)
+            table = _probability(total[row], table)
+        return PairScores(row, node, table[torch.arange(len(row), device=row.device), self.classes[row]], table)
 
     def _layer(self) -> str:
         if not self.layer:
@@ -133,59 +208,27 @@ class Reader:
             )
         return self.layer
 
-    def _probability(self, d: Decomposition) -> Tensor:
-        """The paper's softmax rule on the output; for a single output the probability is that of a sigmoid."""
-        single = d.total.dim() < 2 or d.total.shape[-1] == 1
-        total = d.total.sigmoid() if single else d.total.softmax(-1)
-        return shared_softmax(total, Portions(d.total, d.target))
-
     def _strength(self, d: Decomposition, hidden: Decomposition) -> Tensor:
         """The L1 norm of the target in the last hidden representation, of the rows that are explained.
 
         Where that has other rows than the output (a layer before the pooling), all of it counts for every row.
         """
-        size: Tensor = hidden.target.abs()
+        rows, size = self.place.rows, hidden.target.abs()
         if hidden.total.dim() > 1 and d.total.dim() > 1 and len(hidden.total) == len(d.total):
-            return size[:, self.rows].flatten(2).sum(2)
-        return size.flatten(1).sum(1, keepdim=True).expand(-1, len(self.rows))
+            return size[:, rows].flatten(2).sum(2)
+        return size.flatten(1).sum(1, keepdim=True).expand(-1, len(rows))
 
 
-def score_pairs(model: Any, near: Near, reader: Reader, memory: Memory) -> PairScores:
-    """Scores of all nodes within reach, from a pass that works on what matters for the explained rows only.
+def _probability(total: Tensor, target: Tensor) -> Tensor:
+    """The share of the class probability, p · clip(γ / T, 0, 1) with T the output; of a single output p is a sigmoid.
 
-    Raises `NeedsWhole` if the model does not allow that, and `TooMuch` if several rows are too many at once; the
-    nodes that contribute to a single row are taken in as many parts as the budget asks for.
+    In exact arithmetic this ranks as the paper's softmax rule on the output does, p · σ(|γ| − |T − γ|), where small γ
+    are absorbed by rounding.
     """
-    work, source = near.work, find_source(model, near.work.call)
-    if work.call.x.dim() < 2:
-        raise NeedsWhole
-    allowed = budget(memory, work.call.x.device)
-    limit = max(
-        1, allowed // 8, allowed - 3 * plain_size(model, work.call) // 2
-    )  # the model's own values need room too
-    every = near.groups
-    parts: list[PairScores] = []
-    waiting = [every.nodes]
-    while waiting:
-        nodes = waiting.pop()
-        active = ActiveRows(near.distance, near.rounds, limit if len(nodes) > 1 else None)
-        try:
-            parts.append(reader.of_pairs(model, work, source, Singles(nodes, every.asked), active))
-        except TooMuch as error:
-            if len(reader.rows) > 1:
-                raise
-            waiting += nodes.split(max(1, int(len(nodes) / (1.2 * error.factor))))
-    return PairScores.of_groups(parts, work.num_nodes)
-
-
-def check_choices(reading: object, edges: object, memory: Memory) -> None:
-    """Refuse unknown names before any work."""
-    if reading not in get_args(Reading):
-        raise ValueError(f"reading must be one of {get_args(Reading)} (got {reading!r})")
-    if edges not in (None, *get_args(Edges)):
-        raise ValueError(f"edges must be None or one of {get_args(Edges)} (got {edges!r})")
-    if memory is not None:
-        budget(memory, torch.device("cpu"))
+    single = total.dim() < 2 or total.shape[-1] == 1
+    chance = total.sigmoid() if single else total.softmax(-1)
+    share = torch.where(total == 0, torch.zeros_like(target), target / total)
+    return chance * share.clamp(0, 1)
 
 
 @dataclass(frozen=True)
@@ -199,49 +242,46 @@ class ObjectScores:
     classes: Any = None
     """``[rows, N, C]``: of the nodes, for all classes."""
 
-    def inside(self, fields: Sequence[Tensor]) -> "ObjectScores":
-        """Without the shares of nodes outside of a row's own field, which the probability gives to everybody."""
-        mask = torch.zeros(self.nodes.shape, dtype=torch.bool, device=self.nodes.device)
-        for number, field in enumerate(fields):
-            mask[number, field] = True
-        classes = None if self.classes is None else self.classes * mask.unsqueeze(2)
-        return ObjectScores(self.nodes * mask, self.edges, classes)
-
 
 def score_objects(
-    model: Any,
-    work: Workplace,
-    reader: Reader,
-    memory: Memory,
-    edges: Edges | None,
-    edge_index: Any,
-    start: str | None = None,
+    reader: Reader, edge_scores: EdgeScores | None, edge_index: Any, start: str | None = None
 ) -> ObjectScores:
     """Scores of all nodes and, if asked for, of edges by their end points, from one pass."""
-    source = find_source(model, work.call, start=start)
-    if edges is not None and edge_index is None:
+    place, source = reader.place, reader.source(start=start)
+    if edge_scores is not None and edge_index is None:
         raise ValueError(
-            "edges are scored by their end points, but no edge_index [2, E] is among the model's arguments"
+            "edge_scores are read off the end points of edges, but no edge_index [2, E] is among the model's arguments"
         )
-    if isinstance(work.field, Mapping):
-        return _score_types(model, work, reader, memory, edges, edge_index, source)
-    field, pairs, pair_of = work.field, *_pairs(edge_index if edges else None, work.field)
-    groups = [*work.groups(field.unsqueeze(1)), *(work.groups(pairs) if edges == "pair" else [])]
-    scores, table = reader.by_row(model, work.call, source, groups, memory)
-    nodes = scores.new_zeros(scores.shape[1], work.num_nodes)
+    if isinstance(place.field, Mapping):
+        return _score_types(reader, edge_scores, edge_index, source)
+    field, pairs, pair_of = place.field, *_pairs(edge_index if edge_scores else None, place.field)
+    groups = singles_mask(place, field)
+    if edge_scores == "pair" and len(pairs):
+        both = torch.zeros(len(pairs), groups.shape[1], dtype=torch.bool, device=groups.device)
+        both.scatter_(1, place.here(pairs), True)
+        groups = torch.cat([groups, both])
+    scores, table = reader.by_row(source, groups)
+    nodes = scores.new_zeros(scores.shape[1], place.num_nodes)
     nodes[:, field] = scores[: len(field)].t()
     classes = None
     if table is not None:
-        classes = table.new_zeros(table.shape[1], work.num_nodes, table.shape[2])
+        classes = table.new_zeros(table.shape[1], place.num_nodes, table.shape[2])
         classes[:, field] = table[: len(field)].movedim(0, 1)
-    return ObjectScores(nodes, _edge_scores(edges, edge_index, nodes, scores[len(field) :], pair_of), classes)
+    return ObjectScores(nodes, _edge_scores(edge_scores, edge_index, nodes, scores[len(field) :], pair_of), classes)
+
+
+def singles_mask(place: Place, nodes: Tensor) -> Tensor:
+    """Each of some nodes as a group of its own, a mask ``[K, N]`` in the numbering of the place's call."""
+    mask = torch.zeros(len(nodes), len(place.call.x), dtype=torch.bool, device=nodes.device)
+    mask[torch.arange(len(nodes), device=nodes.device), place.here(nodes)] = True
+    return mask
 
 
 MASK_ENTRIES = 2**26
 """Truth values in one mask of features, at most."""
 
 
-def score_entries(model: Any, call: ModelCall, reader: Reader, source: Source, memory: Memory, among: Tensor) -> Tensor:
+def score_entries(reader: Reader, source: Source, among: Tensor) -> Tensor:
     """Scores of single features, ``[rows, *features]``; of the rows in ``among``, of others 0.
 
     A feature that is 0 has nothing to contribute, so only the others are asked for.
@@ -250,18 +290,16 @@ def score_entries(model: Any, call: ModelCall, reader: Reader, source: Source, m
     inside = torch.zeros(len(features), dtype=torch.bool, device=features.device)
     inside[among] = True
     chosen = (features != 0) & inside.reshape(-1, *[1] * (features.dim() - 1))
-    return _one_by_one(features, chosen, len(reader.rows), lambda g: reader.by_row(model, call, source, g, memory)[0])
+    return _one_by_one(features, chosen, len(reader.classes), lambda g: reader.by_row(source, g)[0])
 
 
-def score_typed_entries(
-    model: Any, call: ModelCall, reader: Reader, source: Source, memory: Memory
-) -> dict[Any, Tensor]:
+def score_typed_entries(reader: Reader, source: Source) -> dict[Any, Tensor]:
     """The same for several types."""
 
     def ask(kind: Any) -> Callable[[Tensor], Tensor]:
-        return lambda groups: reader.by_row(model, call, source, {kind: groups}, memory)[0]
+        return lambda groups: reader.by_row(source, {kind: groups})[0]
 
-    return {kind: _one_by_one(x, x != 0, len(reader.rows), ask(kind)) for kind, x in source.rows.items()}
+    return {kind: _one_by_one(x, x != 0, len(reader.classes), ask(kind)) for kind, x in source.rows.items()}
 
 
 def _one_by_one(features: Tensor, chosen: Tensor, rows: int, ask: Callable[[Tensor], Tensor]) -> Tensor:
@@ -270,33 +308,33 @@ def _one_by_one(features: Tensor, chosen: Tensor, rows: int, ask: Callable[[Tens
     entries = chosen.reshape(-1).nonzero().flatten()
     for chunk in entries.split(max(1, MASK_ENTRIES // max(1, features.numel()))) if len(entries) else ():
         mask = torch.zeros(len(chunk), features.numel(), dtype=torch.bool, device=features.device)
-        mask[torch.arange(len(chunk)), chunk] = True
+        mask[torch.arange(len(chunk), device=chunk.device), chunk] = True
         found[:, chunk] = ask(mask.reshape(len(chunk), *features.shape)).t()
     return found.reshape(rows, *features.shape)
 
 
-def score_typed_edges(model: Any, call: ModelCall, reader: Reader, source: Source, memory: Memory) -> dict[Any, Tensor]:
+def score_typed_edges(reader: Reader, source: Source) -> dict[Any, Tensor]:
     """Scores of the messages along single edges of all types, ``[rows, E]`` each."""
     counts = {kind: len(rows) for kind, rows in source.rows.items()}
     groups = [{kind: [edge]} for kind, count in counts.items() for edge in range(count)]
-    scores = reader.by_row(model, call, source, groups or [{}], memory)[0].t()[:, : len(groups)]
+    scores = reader.by_row(source, groups or [{}])[0].t()[:, : len(groups)]
     return dict(zip(counts, scores.split(list(counts.values()), 1), strict=True))
 
 
-def score_edges(model: Any, call: ModelCall, reader: Reader, source: Source, memory: Memory, among: Tensor) -> Tensor:
+def score_edges(reader: Reader, source: Source, among: Tensor) -> Tensor:
     """Scores of the messages along single edges, ``[rows, E]``; of the edges in ``among``, of others 0."""
-    found = torch.zeros(len(reader.rows), len(source.rows), dtype=call.x.dtype, device=call.x.device)
+    x = reader.place.call.x
+    found = torch.zeros(len(reader.classes), len(source.rows), dtype=x.dtype, device=x.device)
     if len(among):
         groups = [[edge] for edge in among.tolist()]
-        found[:, among] = reader.by_row(model, call, source, groups, memory)[0].t()
+        found[:, among] = reader.by_row(source, groups)[0].t()
     return found
 
 
-def _score_types(
-    model: Any, work: Workplace, reader: Reader, memory: Memory, edges: Edges | None, edge_index: Any, source: Source
-) -> ObjectScores:
+def _score_types(reader: Reader, edges: EdgeScores | None, edge_index: Any, source: Source) -> ObjectScores:
     """The same for several types of nodes and edges."""
-    singles = [{kind: [node]} for kind, ids in work.field.items() for node in ids.tolist()]
+    field = reader.place.field
+    singles = [{kind: [node]} for kind, ids in field.items() for node in ids.tolist()]
     pairs = []
     if edges == "pair":
         pairs = [
@@ -304,9 +342,9 @@ def _score_types(
             for (u, _, v), ends in edge_index.items()
             for a, b in ends.t().tolist()
         ]
-    scores = reader.by_row(model, work.call, source, singles + pairs, memory)[0].t()
-    sizes = [len(ids) for ids in work.field.values()]
-    nodes = dict(zip(work.field, scores[:, : len(singles)].split(sizes, 1), strict=True))
+    scores = reader.by_row(source, singles + pairs)[0].t()
+    sizes = [len(ids) for ids in field.values()]
+    nodes = dict(zip(field, scores[:, : len(singles)].split(sizes, 1), strict=True))
     if edges is None:
         return ObjectScores(nodes)
     if edges == "mean":
@@ -329,7 +367,7 @@ def _pairs(edge_index: Tensor | None, field: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _edge_scores(
-    edges: Edges | None, edge_index: Tensor | None, nodes: Tensor, pairs: Tensor, pair_of: Tensor
+    edges: EdgeScores | None, edge_index: Tensor | None, nodes: Tensor, pairs: Tensor, pair_of: Tensor
 ) -> Tensor | None:
     if edges is None or edge_index is None:
         return None

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from ..attribution.explain import explain
-from ..attribution.scores import Edges, Reading
+from ..attribution.scores import EdgeScores, Reading
 from ..engine.options import Options
 from ..subgraphs.contexts import Contexts
 from ..subgraphs.contextual import contextual_scores
@@ -16,7 +16,7 @@ from .interface import Method, Scores, of_nodes
 
 def degree(
     reading: Reading = "contribution",
-    edges: Edges | None = None,
+    edge_scores: EdgeScores | None = None,
     absolute: bool = False,
     options: Options | None = None,
 ) -> Method:
@@ -24,7 +24,7 @@ def degree(
 
     Args:
         reading: ``"contribution"`` (logit), ``"probability"`` (the paper's) or ``"strength"``.
-        edges: score edges as well, by the ``"pair"`` or the ``"mean"`` of their ends.
+        edge_scores: score edges as well, by the ``"pair"`` or the ``"mean"`` of their ends.
         absolute: rank by magnitude.
         options: choices among rules; the paper's by default.
     """
@@ -40,7 +40,7 @@ def degree(
                 index=index,
                 target=one.target,
                 reading=reading,
-                edges=edges,
+                edge_scores=edge_scores,
                 options=options,
                 model_kwargs=one.kwargs,
             )

@@ -11,11 +11,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ..locality.computation_graph import workplace
-from ..locality.message_flow import trace
-from ..model_call.call import model_call, prepare
-from ..model_call.edges import find_edge_index
-from ..model_call.outputs import as_table, check_rows, check_target
+from ..locality.prepared import PreparedCall
+from ..model_call.call import check_rows, check_target, find_edge_index
 from ..subgraphs.masking import copies_at_once, of_copies, side_by_side
 
 
@@ -141,30 +138,28 @@ def instance(
         target: the class that is explained; the predicted one by default.
         **kwargs: further arguments of the model.
     """
-    call = model_call(model, (x, edge_index), kwargs)
-    prepare(model, call)
-    seen = trace(model, call)
-    table = as_table(seen.output, call)
+    prepared = PreparedCall.of(model, (x, edge_index), kwargs)
+    table = prepared.table(None)
     rows, single = check_rows(index, table)
     if not single or len(rows) != 1:
         raise ValueError(f"one prediction is explained at a time (got index={index!r})")
-    work = workplace(model, call, seen, torch.tensor(rows), table.level)
-    inner = edge_index if work.edges is None else find_edge_index(work.call)
+    place = prepared.proven_place(torch.tensor(rows, device=x.device), table.level)
+    inner = find_edge_index(place.call)
     assert inner is not None
     return Instance(
         model,
-        work.call.x,
+        place.call.x,
         inner,
-        dict(work.call.kwargs),
-        row=int(work.rows[0]),
+        dict(place.call.kwargs),
+        row=int(place.rows[0]),
         target=check_target(target, table.values[rows[0]]),
         prediction=table.values[rows[0]].detach(),
         level=table.level,
         num_nodes=len(x),
         num_edges=edge_index.shape[1],
-        nodes=work.nodes,
-        edges=work.edges,
-        field=work.field,
+        nodes=place.nodes,
+        edges=place.edges,
+        field=place.field,
     )
 
 

@@ -27,7 +27,7 @@ CODES = {
 OF = ("node", "edge", "feature", "edge_feature")
 READINGS = ("contribution", "probability", "strength")
 EDGES = ("pair", "mean")
-LEVELS = ("node", "edge", "graph")
+LEVELS = ("node", "link", "graph")
 OPTION_NAMES = tuple(field.name for field in fields(Options))
 
 FACTORY = """\
@@ -125,7 +125,7 @@ def add_question(parser: Any) -> None:
     parser.add_argument(
         "--reading", choices=READINGS, default=READINGS[0], help="what scores measure (default: %(default)s)"
     )
-    parser.add_argument("--edges", choices=EDGES, help="score edges too, by their end points (default: no)")
+    parser.add_argument("--edge-scores", choices=EDGES, help="score edges too, by their end points (default: no)")
     parser.add_argument("--layer", metavar="PATH", help="the module at which strength is read (default: the last)")
     parser.add_argument(
         "--option",

@@ -78,7 +78,9 @@ def run(given: argparse.Namespace) -> int:
     model, args, kwargs = ready(given.factory, given.weights)
     args, index = chosen(args, given.index)
     asked = question(given, index, kwargs)
-    e = explained(model, args, of=given.of, level=given.level, start=given.start, edges=given.edges, **asked)
+    e = explained(
+        model, args, of=given.of, level=given.level, start=given.start, edge_scores=given.edge_scores, **asked
+    )
     if given.out is not None:
         try:
             e.save(given.out)
@@ -149,7 +151,7 @@ def text(e: Any, given: argparse.Namespace) -> str:
     from ..results.tables import aligned
 
     parts = [aligned(_summary(e, given)), _top(e, given.top)]
-    if e.edges is not None:
+    if e.edge_scoring is not None:
         parts.append(_pairs(e, given.top))
     return "\n\n".join(parts)
 

@@ -173,7 +173,7 @@ def _guarded(action: Callable[[argparse.Namespace], int]) -> Callable[[argparse.
 def _run(given: argparse.Namespace) -> int:
     from .. import jobs
 
-    names = ("weights", "target", "of", "reading", "edges", "level", "start", "layer")
+    names = ("weights", "target", "of", "reading", "edge_scores", "level", "start", "layer")
     sizes = ("memory", "part_size", "batch_size")
     return _told(
         jobs.run(

@@ -133,7 +133,7 @@ def _explained(given: argparse.Namespace) -> "Subject":
     model, args, kwargs = ready(given.source, given.weights)
     args, index = chosen(args, given.index)
     asked = question(given, index, kwargs)
-    e = explained(model, args, edges=given.edges, **asked)
+    e = explained(model, args, edge_scores=given.edge_scores, **asked)
     if not isinstance(e, Explanation):
         raise UsageError("reports are of graphs with one type of nodes; `xdegree explain` prints the others")
     try:

@@ -1,27 +1,73 @@
-"""What a run changes in the whole process and puts back: Python functions with a rule, PyTorch's fused kernels."""
+"""What a run takes from the process, and what it changes there and puts back.
 
+Memory and random numbers; PyTorch's fused kernels and Python functions that have a rule.
+"""
+
+import re
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from types import CodeType, FunctionType
 from typing import Any
 
+import psutil
 import torch
+from torch import Tensor
+from torch._ops import OpOverload
+
+from .registry import with_generator
+
+Memory = int | str | None
+"""A budget in bytes, as text ("500MB", "2GB"), or None for a quarter of what is free."""
+
+_UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
 
 
-@contextmanager
-def random_state_kept() -> Iterator[None]:
-    """Put the random state back if something drew from it."""
-    states = [(torch.get_rng_state, torch.set_rng_state)]
-    if torch.cuda.is_initialized():
-        states.append((torch.cuda.get_rng_state, torch.cuda.set_rng_state))
-    before = [get() for get, _ in states]
-    try:
-        yield
-    finally:
-        for (get, put), state in zip(states, before, strict=True):
-            if not torch.equal(get(), state):
-                put(state)
+def budget(memory: Memory, device: torch.device) -> int:
+    """The budget in bytes."""
+    if memory is None:
+        return _free(device) // 4
+    if isinstance(memory, str):
+        match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*", memory)
+        if not match or match[2].upper() not in _UNITS:
+            raise ValueError(f'memory must be a number of bytes or text such as "500MB" or "2GB" (got {memory!r})')
+        memory = int(float(match[1]) * _UNITS[match[2].upper()])
+    if isinstance(memory, bool) or not isinstance(memory, int) or memory <= 0:
+        raise ValueError(f"memory must be a positive number of bytes (got {memory!r})")
+    return memory
+
+
+def _free(device: torch.device) -> int:
+    if device.type == "cuda":
+        return int(torch.cuda.mem_get_info(device)[0])
+    return int(psutil.virtual_memory().available)
+
+
+class OwnDraws:
+    """Random numbers of one pass, from generators of its own.
+
+    They start where the global ones stand, so a pass draws what the model would draw, and the global ones are only
+    read: other threads may draw from them at any time.
+    """
+
+    def __init__(self) -> None:
+        self._generators: dict[torch.device, torch.Generator] = {}
+
+    def __call__(self, func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """An operation that draws; the few that take no generator draw from the global one."""
+        form = with_generator(func)
+        if form is None or kwargs.get("generator") is not None:
+            return func(*args, **kwargs)
+        tensors = [x for x in args if isinstance(x, Tensor)]
+        device = tensors[0].device if tensors else torch.device(kwargs.get("device") or "cpu")
+        return form(*args, **{**kwargs, "generator": self._generator(device)})
+
+    def _generator(self, device: torch.device) -> torch.Generator:
+        if device not in self._generators:
+            state = torch.cuda.get_rng_state(device) if device.type == "cuda" else torch.get_rng_state()
+            self._generators[device] = torch.Generator(device)
+            self._generators[device].set_state(state)
+        return self._generators[device]
 
 
 class _FusedKernels:

@@ -198,6 +198,24 @@ def without_out(func: OpOverload) -> OpOverload | None:
     return _overload(func.overloadpacket, _signature(func), "")
 
 
+@functools.cache
+def with_generator(func: OpOverload) -> Callable[..., Any] | None:
+    """The form of an operation that draws random numbers from a generator; None if there is none."""
+    if any(argument.name == "generator" for argument in func._schema.arguments):
+        return func
+    wanted = sorted([*_signature(func), ("generator", "Optional[Generator]")])
+    for overload in func.overloadpacket.overloads():
+        other = getattr(func.overloadpacket, overload)
+        if sorted(_signature(other)) == wanted:
+            return other
+    fill = {aten.rand_like: Tensor.uniform_, aten.randn_like: Tensor.normal_}.get(func.overloadpacket)
+    return (
+        None
+        if fill is None
+        else lambda x, *, generator, **kwargs: fill(aten.empty_like(x, **kwargs), generator=generator)
+    )
+
+
 def _signature(func: OpOverload) -> list[tuple[str, str]]:
     """Names and types: ``pow_.Scalar`` takes a tensor and a number, ``pow.Scalar`` a number and a tensor."""
     return [(argument.name, str(argument.real_type)) for argument in func._schema.arguments if not argument.is_out]

@@ -32,7 +32,7 @@ from .portions import (
     totals,
     zeros,
 )
-from .process_state import FUSED_KERNELS, patched, random_state_kept
+from .process_state import FUSED_KERNELS, OwnDraws, patched
 from .registry import (
     FACTORIES,
     FUNCTIONS,
@@ -81,6 +81,7 @@ class Run(TorchDispatchMode):
         self.module = ""
         self.largest = 0
         self._aside = False
+        self._draws = OwnDraws()
         self._pending: weakref.WeakSet[Messages] = weakref.WeakSet()
 
     @classmethod
@@ -100,7 +101,7 @@ class Run(TorchDispatchMode):
         """Make this thread's operations go through the run; afterwards everything is as before."""
         # Fused kernels of transformers and recurrent layers hide their operations from the dispatcher.
         redirected = patched(FUNCTIONS, self.call_function)
-        with torch.no_grad(), random_state_kept(), FUSED_KERNELS.off(), redirected, self:
+        with torch.no_grad(), FUSED_KERNELS.off(), redirected, self:
             yield self
 
     @contextmanager
@@ -125,14 +126,14 @@ class Run(TorchDispatchMode):
         if schema.draws and operation_rule(func) is None:
             self._refuse_dropout(func, args)
         if Portions not in types:
-            return self._adopt(schema, _computed(func, args, kwargs))
+            return self._adopt(schema, self._computed(func, args, kwargs))
         buffers = portions_in(args)
         if kwargs:
             buffers += portions_in(kwargs.values())
         if not any(x.alias.touched for x in buffers):
             return self._plain(func, schema, args, kwargs)
         if schema.carries_nothing:
-            return self._adopt(schema, _computed(func, totals(args), totals(kwargs)))
+            return self._adopt(schema, self._computed(func, totals(args), totals(kwargs)))
         if schema.outs:
             return self._into_outs(func, schema.outs, args, kwargs)
         if schema.writes_first:
@@ -141,7 +142,7 @@ class Run(TorchDispatchMode):
 
     def _plain(self, func: OpOverload, schema: OpSchema, args: Any, kwargs: Any) -> Any:
         """No portion takes part; views of buffers stay buffers, in-place forms return the buffer itself."""
-        out = _computed(func, totals(args), totals(kwargs))
+        out = self._computed(func, totals(args), totals(kwargs))
         if schema.mutable:
             if torch.Tag.inplace_view in func.tags:
                 args[0].target = zeros(out, self.groups)
@@ -183,7 +184,7 @@ class Run(TorchDispatchMode):
         return _wrap(out, target, base)
 
     def _out_of_place(self, func: OpOverload, args: Any, kwargs: Any) -> Any:
-        out = _computed(func, totals(args), totals(kwargs))
+        out = self._computed(func, totals(args), totals(kwargs))
         if op_schema(func).is_view and isinstance(args[0], Portions):
             return self._view(func, out, args, kwargs)
         return self._keep(_wrap(out, self._rule(func, out, args, kwargs), None))
@@ -223,7 +224,7 @@ class Run(TorchDispatchMode):
                 " made during the forward pass (a parameter, a buffer of the model, an argument). Clone it first, or"
                 " put the model into eval mode if this is a running statistic."
             )
-        total = _computed(functional, totals(args), totals(kwargs))
+        total = self._computed(functional, totals(args), totals(kwargs))
         target = self._rule(functional, total, args, kwargs)
         if torch.Tag.inplace_view in func.tags:
             return self._reshape(func, args, kwargs, target)
@@ -330,16 +331,18 @@ class Run(TorchDispatchMode):
                 " entries always. Call model.eval() first; explanations of a random pass mean nothing."
             )
 
+    def _computed(self, func: OpOverload, args: Any, kwargs: Any) -> Any:
+        """The model's own value of an operation, to the last bit."""
+        schema = op_schema(func)
+        if schema.draws:
+            return self._draws(func, args, kwargs)
+        if not schema.by_onednn:
+            return func(*args, **kwargs)
+        with FUSED_KERNELS.as_before():
+            return func(*args, **kwargs)
+
     def _where(self) -> str:
         return f"in module {self.module!r}" if self.module else "in the model itself"
-
-
-def _computed(func: OpOverload, args: Any, kwargs: Any) -> Any:
-    """The model's own value of an operation, to the last bit."""
-    if not op_schema(func).by_onednn:
-        return func(*args, **kwargs)
-    with FUSED_KERNELS.as_before():
-        return func(*args, **kwargs)
 
 
 def _wrap(total: Any, target: Any, base: Portions | None) -> Any:

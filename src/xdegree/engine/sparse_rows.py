@@ -230,6 +230,22 @@ class SparseRows:
         return self.gathered(rows)
 
 
+class Singles:
+    """Some nodes, each a group of its own: what a mask ``[K, N]`` would say, without the mask."""
+
+    def __init__(self, nodes: Tensor, asked: Tensor) -> None:
+        self.nodes = nodes
+        """In order and without repetition."""
+        self.asked = asked
+        """``[N]``: the nodes that are groups in this pass or another one; what others contribute is not known."""
+
+    def split(self, x: Tensor, active: ActiveRows) -> SparseRows:
+        """The features of each node as the target of its group."""
+        k = len(self.nodes)
+        code = self.nodes * k + torch.arange(k, device=x.device)
+        return SparseRows(k, len(x), code, x[self.nodes], active, self.asked)
+
+
 def sparse_share(x: Tensor, share: Tensor) -> SparseRows:
     """X^γ = diag(m) X for all groups, where groups are small."""
     row, group = share.t().nonzero(as_tuple=True)

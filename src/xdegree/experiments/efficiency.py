@@ -120,7 +120,7 @@ def explained(task: Task, i: int) -> Any:
     """One instance in a call of its own."""
     if task.dataset.level == "graph":
         graph = task.dataset.graphs[i]
-        return explain(task.model, graph.x, graph.edge_index, edges="pair")
+        return explain(task.model, graph.x, graph.edge_index, edge_scores="pair")
     return explain(task.model, task.dataset.data.x, task.dataset.data.edge_index, index=i)
 
 
@@ -131,7 +131,7 @@ def explained_together(task: Task, ids: Sequence[int]) -> list[Any]:
         graphs = [task.dataset.graphs[i] for i in ids]
         plain = [Data(x=graph.x, edge_index=graph.edge_index) for graph in graphs]
         batches = [Batch.from_data_list(plain[start : start + AT_ONCE]) for start in range(0, len(plain), AT_ONCE)]
-        return [e for batch in batches for e in explain(task.model, batch, edges="pair")]
+        return [e for batch in batches for e in explain(task.model, batch, edge_scores="pair")]
     found: list[Any] = explain(task.model, task.dataset.data.x, task.dataset.data.edge_index, index=list(ids))
     return found
 

@@ -14,7 +14,7 @@ from ..attribution.decompose import decompose
 from ..attribution.explain import explain
 from ..baselines import METHODS
 from ..engine.registry import MissingRuleError
-from ..model_call.call import model_call
+from ..locality.prepared import PreparedCall
 from ..results import Explanation
 from ..results.tree import ExplanationTree
 from ..subgraphs.agglomerate import Growth, grown_tree
@@ -129,9 +129,14 @@ class Answers:
 
     def _grown(self, subject: Subject, target: int) -> Grown:
         model, data = subject.one.model, subject.data
-        call = model_call(model, (data.x, data.edge_index), subject.kwargs)
         scorer: Scorer = self._ask(
-            lambda: Scorer.of(model, call, index=subject.index, target=target, seed=0, memory=MEMORY)
+            lambda: Scorer.of(
+                PreparedCall.of(model, (data.x, data.edge_index), dict(subject.kwargs)),
+                index=subject.index,
+                target=target,
+                seed=0,
+                memory=MEMORY,
+            )
         )
         growth, count, complete = Growth(), 0, True
         levels, until = growth.levels(scorer), time.monotonic() + self.patience

@@ -85,7 +85,7 @@ class Foreman:
 
     def _write(self, done: Done) -> None:
         try:
-            self.folder.write_part(done.part, {t: done.files[t] for t in tables(self.folder.settings.edges)})
+            self.folder.write_part(done.part, {t: done.files[t] for t in tables(self.folder.settings.edge_scores)})
         except OSError as error:
             self.report.failed[done.part] = f"it could not be written: {error}"
             self.unwritten += 1

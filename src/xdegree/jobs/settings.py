@@ -7,16 +7,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal, get_args
 
-from ..attribution.scores import Edges, Reading, check_choices
+from ..attribution.scores import EdgeScores, Question, Reading
 from ..engine.options import Options
+from ..engine.process_state import Memory
 from ..factories import UsageError
-from ..model_call.memory import Memory
-from ..model_call.outputs import Level
+from ..model_call.call import Level
 from ..model_call.split_points import Of
 
 
 class JobError(UsageError):
-    """A job that cannot be done, or not be gone on with; the message says what to do."""
+    """A job that cannot be done or resumed; the message says what to do."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Settings:
     target: int | None = None
     of: Of = "node"
     reading: Reading = "contribution"
-    edges: Edges | None = None
+    edge_scores: EdgeScores | None = None
     level: Level | None = None
     start: str | None = None
     layer: str | None = None
@@ -49,14 +49,16 @@ class Settings:
             # What is free differs from moment to moment, and with it would the last bits of the answer.
             raise JobError('memory must be a fixed budget for each worker, such as "1GB" (got None)')
         try:
-            check_choices(self.reading, self.edges, self.memory)
+            Question(reading=self.reading, edge_scores=self.edge_scores, memory=self.memory)
             Options.of(self.options)
         except (ValueError, TypeError) as error:
             raise JobError(str(error)) from None
         if self.of not in get_args(Of):
             raise JobError(f"of must be one of {get_args(Of)} (got {self.of!r})")
-        if self.of != "node" and self.edges is not None:
-            raise JobError(f"edges by their end points go with nodes (got edges={self.edges!r} and of={self.of!r})")
+        if self.of != "node" and self.edge_scores is not None:
+            raise JobError(
+                f"edge_scores by end points go with nodes (got edge_scores={self.edge_scores!r} and of={self.of!r})"
+            )
         if self.target is not None and (isinstance(self.target, bool) or not isinstance(self.target, int)):
             raise JobError(f"target must be a whole number, the class, or None (got {self.target!r})")
         if self.index != "all":

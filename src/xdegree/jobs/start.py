@@ -11,10 +11,10 @@ from typing import Any, Literal, get_args
 
 from tqdm import tqdm
 
-from ..attribution.scores import Edges, Reading
+from ..attribution.scores import EdgeScores, Reading
 from ..engine.options import Options
-from ..model_call.memory import Memory
-from ..model_call.outputs import Level
+from ..engine.process_state import Memory
+from ..model_call.call import Level
 from ..model_call.split_points import Of
 from .on_ray import Actors, ray
 from .processes import Processes
@@ -39,7 +39,7 @@ def run(
     target: int | None = None,
     of: Of = "node",
     reading: Reading = "contribution",
-    edges: Edges | None = None,
+    edge_scores: EdgeScores | None = None,
     level: Level | None = None,
     start: str | None = None,
     layer: str | None = None,
@@ -67,7 +67,7 @@ def run(
         target: the class that is explained, the predicted one by default.
         of: what is scored, every ``"node"``, ``"edge"``, ``"feature"`` or ``"edge_feature"``, as in `explain`.
         reading: as in `explain`.
-        edges: score edges by their end points too, as in `explain`; they get a table of their own.
+        edge_scores: score edges by their end points too, as in `explain`; they get a table of their own.
         level: what the rows of the model's output are, for one graph; as in `explain`.
         start: for models of whole numbers, as in `explain`.
         layer: where strength is read, as in `explain`.
@@ -94,7 +94,7 @@ def run(
         target=target,
         of=of,
         reading=reading,
-        edges=edges,
+        edge_scores=edge_scores,
         level=level,
         start=start,
         layer=layer,

@@ -110,14 +110,14 @@ class Folder:
                     " cannot be changed, start another one in another folder"
                 )
             part = int(notes["part"])
-            if all(self.file(table, part).is_file() for table in tables(self.settings.edges)):
+            if all(self.file(table, part).is_file() for table in tables(self.settings.edge_scores)):
                 found[part] = {name: int(notes[name]) for name in ("instances", "rows", "errors")}
         return found
 
     def tidy(self) -> None:
         """Remove what an interrupted job left behind: files under other names, and parts of which some files lack."""
-        whole = {self.file(table, part) for part in self.finished() for table in tables(self.settings.edges)}
-        for table in tables(self.settings.edges):
+        whole = {self.file(table, part) for part in self.finished() for table in tables(self.settings.edge_scores)}
+        for table in tables(self.settings.edge_scores):
             folder = self.path / table
             folder.mkdir(exist_ok=True)
             for path in folder.iterdir():

@@ -68,10 +68,10 @@ def encoded(outcomes: Sequence[Outcome], settings: Settings, notes: dict[str, An
         "instances": _instances(outcomes, known["instances"].names),
         "scores": _rows(outcomes, _scored, PLACES[settings.of]),
     }
-    if settings.edges is not None:
+    if settings.edge_scores is not None:
         columns["edges"] = _rows(outcomes, _scored_edges, PLACES["edge"])
     files = {}
-    for name in tables(settings.edges):
+    for name in tables(settings.edge_scores):
         schema = known[name].with_metadata({f"{KEY}{key}": str(value) for key, value in notes.items()})
         sink = pa.BufferOutputStream()
         pa.parquet.write_table(pa.table(columns[name], schema=schema), sink, compression="zstd")

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +18,7 @@ from torch_geometric.data.data import BaseData
 from ..attribution.check import check
 from ..attribution.explain import explain
 from ..factories import UsageError, listed_graphs, load_weights, made
-from ..model_call.call import model_call, prepare
-from ..model_call.outputs import as_table
-from ..model_call.shadow_model import run_plain
+from ..prepared import Prepared, prepare
 from ..results import Explanation
 from .settings import JobError, Settings
 
@@ -76,7 +75,7 @@ def graphs_in(args: tuple[Any, ...]) -> Sequence[Any] | None:
 
 
 def _choices(settings: Settings) -> dict[str, Any]:
-    names = ("target", "of", "reading", "edges", "start", "layer", "options", "memory")
+    names = ("target", "of", "reading", "edge_scores", "start", "layer", "options", "memory")
     return {name: getattr(settings, name) for name in names}
 
 
@@ -89,6 +88,11 @@ class OneGraph:
     kwargs: Mapping[str, Any]
     settings: Settings
     predictions: Tensor
+
+    @cached_property
+    def prepared(self) -> Prepared:
+        """Each process makes the plain pass and the index of edges once."""
+        return prepare(self.model, *self.args, model_kwargs=self.kwargs)
 
     @property
     def data(self) -> tuple[Any, dict[str, Any]]:
@@ -111,32 +115,22 @@ class OneGraph:
         return [(i, found[i]) for i in ids]
 
     def _together(self, ids: Sequence[int]) -> list[Explanation]:
-        return list(
-            explain(
-                self.model,
-                *self.args,
-                index=list(ids),
-                level=self.settings.level,
-                model_kwargs=self.kwargs,
-                **_choices(self.settings),
-            )
-        )
+        return list(self.prepared.explain(index=list(ids), level=self.settings.level, **_choices(self.settings)))
 
 
 def _one_graph(model: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], settings: Settings) -> OneGraph:
     try:
-        call = model_call(model, args, kwargs)
-        if not isinstance(call.x, Tensor):
+        prepared = prepare(model, *args, model_kwargs=kwargs)
+        if not isinstance(prepared.call.x, Tensor):
             raise JobError(  # noqa: TRY301
                 "jobs explain graphs with one type of nodes; explain graphs with several types with xdegree.explain"
             )
-        prepare(model, call)
-        table = as_table(run_plain(model, call), call, settings.level)
+        predictions = prepared.table(settings.level).values
     except JobError:
         raise
     except Exception as error:
         raise JobError(f"the model of {settings.factory} cannot be run: {type(error).__name__}: {error}") from error
-    return OneGraph(model, args, kwargs, settings, table.values)
+    return OneGraph(model, args, kwargs, settings, predictions)
 
 
 @dataclass(frozen=True)

@@ -1,69 +1,48 @@
-"""How a model passes messages, found by watching it on a plain forward pass."""
+"""How a model passes messages, seen on a plain forward pass, and which nodes receive messages from which."""
 
-import weakref
 from dataclasses import dataclass
 from typing import Any
 
-from torch import nn
+import torch
+from torch import Tensor, nn
+from torch._ops import OpOverload
 from torch_geometric.nn import MessagePassing
 
 from ..model_call.call import ModelCall
-from ..model_call.edges import find_edge_index
-from ..model_call.shadow_model import replicate, run_plain
-from .neighbours import Incoming, incoming
+from ..model_call.shadow_model import Plain, shadow_of
 
 
-@dataclass(frozen=True, kw_only=True)
-class Outline:
+@dataclass(frozen=True)
+class MessageFlow:
     """How a model passes messages."""
 
-    hops: int
+    rounds: int
     """How often: an upper bound of the depth of the computation graph."""
-    flows: frozenset[str]
+    direction: str | None
+    """PyG's ``flow``; None if no messages were seen, or some went one way and some the other."""
     output_layer: str
     """Where the last hidden representation can be read, as a probe: the input of the last layer, or its output
     where the last layer passes messages itself."""
-
-    def incoming(self, call: ModelCall) -> Incoming | None:
-        """Who hears of whom; None where there are no edges, or messages go in no direction or in both."""
-        edge_index = find_edge_index(call)
-        if edge_index is None or len(self.flows) != 1:
-            return None
-        return incoming(edge_index, len(call.x), next(iter(self.flows)))
+    operations: list[OpOverload]
+    """All operations of the pass, in order."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Trace(Outline):
-    """What a plain forward pass showed."""
-
-    output: Any
-
-
-_OUTLINES: weakref.WeakKeyDictionary[nn.Module, Outline] = weakref.WeakKeyDictionary()
-
-
-def last_outline(model: Any) -> Outline | None:
-    """What the last trace of a model showed. The model may have been changed since, so it is no more than a guess."""
-    return _OUTLINES.get(model) if isinstance(model, nn.Module) else None
-
-
-def trace(model: Any, call: ModelCall) -> Trace:
-    """One plain forward pass that counts the message passing on the way."""
+def watched_pass(model: Any, call: ModelCall) -> tuple[Any, MessageFlow]:
+    """One plain forward pass: its output (all parts of it), and how messages were passed on the way."""
     flows: list[str] = []
     layers: list[str] = []
-    replica = replicate(model)
-    if isinstance(replica, nn.Module):
+    shadow = shadow_of(model)
+    if isinstance(shadow, nn.Module):
         inside: list[str] = []
-        for path, module in replica.named_modules():
+        for path, module in shadow.named_modules():
             if isinstance(module, MessagePassing):
                 module.register_propagate_forward_pre_hook(lambda module, _: flows.append(module.flow))
             if isinstance(module, MessagePassing) or next(module.parameters(recurse=False), None) is not None:
                 _watch(module, path, inside, layers)
-    output = run_plain(replica, call)
-    last = layers[-1] if layers else ""
-    if isinstance(model, nn.Module):
-        _OUTLINES[model] = Outline(hops=len(flows), flows=frozenset(flows), output_layer=last)
-    return Trace(hops=len(flows), flows=frozenset(flows), output_layer=last, output=output)
+    with torch.no_grad(), Plain() as plain:
+        output = call.run(shadow)
+    direction = flows[0] if len(set(flows)) == 1 else None
+    return output, MessageFlow(len(flows), direction, layers[-1] if layers else "", plain.operations)
 
 
 def _watch(module: nn.Module, path: str, inside: list[str], layers: list[str]) -> None:
@@ -79,3 +58,91 @@ def _watch(module: nn.Module, path: str, inside: list[str], layers: list[str]) -
 
     module.register_forward_pre_hook(enter)
     module.register_forward_hook(leave)
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """A limit on the in-neighbours of a node, for hubs: some of them, drawn uniformly."""
+
+    num_neighbors: int
+    seed: int
+
+
+@dataclass(frozen=True)
+class Ball:
+    """What lies within some hops of some nodes, against the direction of the messages."""
+
+    nodes: Tensor
+    """In order."""
+    distance: Tensor
+    """Of each of them, in hops."""
+    edges: Tensor
+    """All edges into nodes that are nearer than the last hop, in order."""
+    ends: Tensor
+    """``[2, edges]``: sender and receiver of each."""
+
+
+class Incoming:
+    """The edges of a graph by the node that they bring messages to."""
+
+    def __init__(self, edge_index: Tensor, num_nodes: int, flow: str) -> None:
+        source, end = (0, 1) if flow == "source_to_target" else (1, 0)
+        self.end = end
+        """The row of ``edge_index`` with the nodes that receive the messages."""
+        self.order = torch.argsort(edge_index[end], stable=True)
+        self.source = edge_index[source, self.order].long()
+        counts = torch.bincount(edge_index[end], minlength=num_nodes)
+        self.start = torch.cat([counts.new_zeros(1), counts.cumsum(0)])
+
+    def into(self, nodes: Tensor, sampling: Sampling | None = None) -> tuple[Tensor, Tensor, Tensor]:
+        """The edges into some nodes, where they come from, and which of the nodes they reach."""
+        first = self.start[nodes]
+        counts = self.start[nodes + 1] - first
+        which = torch.repeat_interleave(torch.arange(len(nodes), device=nodes.device), counts)
+        begin = counts.cumsum(0) - counts
+        nth = torch.arange(len(which), device=nodes.device) - begin[which]
+        place = first[which] + nth
+        if sampling is not None and bool((counts > sampling.num_neighbors).any()):
+            # Sorted by a number drawn for each edge, the first of each node are a uniform sample, which depends neither
+            # on other nodes nor on the order of the work.
+            order = torch.argsort(_drawn(self.order[place], sampling.seed))
+            order = order[torch.argsort(which[order], stable=True)]
+            kept = order[nth < sampling.num_neighbors]
+            place, which = place[kept], which[kept]
+        return self.order[place], self.source[place], nodes[which]
+
+    def ball(self, seeds: Tensor, hops: int, sampling: Sampling | None = None) -> Ball:
+        """Everything within some hops of the seeds."""
+        nodes = torch.unique(seeds)
+        distance, frontier, found = torch.zeros_like(nodes), nodes, [nodes.new_empty(3, 0)]
+        for hop in range(1, hops + 1):
+            edges, sources, receivers = self.into(frontier, sampling)
+            found.append(torch.stack([edges, sources, receivers]))
+            met = torch.unique(sources)
+            frontier = met[~is_among(nodes, met)]
+            nodes, order = torch.cat([nodes, frontier]).sort()
+            distance = torch.cat([distance, torch.full_like(frontier, hop)])[order]
+            if not len(frontier):
+                break
+        edges, order = torch.cat(found, 1)[0].sort()
+        return Ball(nodes, distance, edges, torch.cat(found, 1)[1:, order])
+
+    def among(self, nodes: Tensor) -> Tensor:
+        """All edges between some nodes, which are in order."""
+        edges, sources, _ = self.into(nodes)
+        return edges[is_among(nodes, sources)].sort().values
+
+
+def is_among(known: Tensor, wanted: Tensor) -> Tensor:
+    """Whether values are among sorted ones."""
+    if not len(known):
+        return torch.zeros_like(wanted, dtype=torch.bool)
+    return known[torch.searchsorted(known, wanted).clamp_(max=len(known) - 1)] == wanted
+
+
+def _drawn(ids: Tensor, seed: int) -> Tensor:
+    """A number for each id that looks random, the same wherever it is asked for (the mixing step of splitmix64)."""
+    z = ids * -7046029254386353131 + (seed * 2654435769 % 2**62)
+    for shift, factor in ((30, -4658895280553007687), (27, -7723592293110705685)):
+        z = (z ^ ((z >> shift) & (2 ** (64 - shift) - 1))) * factor
+    return z ^ ((z >> 31) & (2**33 - 1))

@@ -1,10 +1,10 @@
-"""The user's arguments: where the node features are among them, and whether they fit together."""
+"""The user's call: where features, edges and batch are among its arguments, and what the rows of its output are."""
 
 import copy
 import inspect
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor, nn
@@ -24,6 +24,8 @@ class ModelCall:
     """What the model calls its positional arguments."""
     part: Any = None
     """Which part of the output is meant, for models that return several: a key or a position."""
+    data: Any = None
+    """The ``Data`` object that the arguments were taken from, if any."""
 
     @property
     def x(self) -> Any:
@@ -61,81 +63,59 @@ class ModelCall:
                 if value is old:
                     return new
             if isinstance(value, BaseData):
-                return _data_with(value, given)
+                return _data_with(value, lambda _, item: given(item))
             return mapped_tensors(Tensor.clone, value)
 
         args, kwargs = [given(a) for a in self.args], {name: given(a) for name, a in self.kwargs.items()}
         try:
             output = model(*args, **kwargs)
         except (TypeError, ValueError, IndexError, AttributeError, RuntimeError) as error:
-            found = _faults(model, self)
+            from .diagnose import faults
+
+            found = faults(model, self)
             if not found:
                 raise
             raise ValueError(f"the model cannot be called with these arguments: {'; '.join(found)}") from error
-        return output if self.part is None else self._pick(output)
+        return self.picked(output)
 
-    def _pick(self, output: Any) -> Any:
+    def picked(self, output: Any) -> Any:
+        """The part of an output that is meant."""
+        if self.part is None:
+            return output
         try:
             return output[self.part]
         except (KeyError, IndexError, TypeError):
             has = list(output) if isinstance(output, dict) else f"a {type(output).__name__}"
             raise ValueError(f"output={self.part!r} is no part of what the model returns ({has})") from None
 
+    def named_values(self) -> Iterator[tuple[str, Any]]:
+        """All arguments by their names, those of a ``Data`` object one by one."""
+        names = (*self.names, *(f"argument {i}" for i in range(len(self.names), len(self.args))))
+        for name, value in (*zip(names, self.args, strict=False), *self.kwargs.items()):
+            yield from value.to_dict().items() if isinstance(value, BaseData) else [(name, value)]
+
     def tensors(self) -> list[Tensor]:
         """All tensors among the arguments."""
-        inputs = [dict(a.to_dict()) if isinstance(a, BaseData) else a for a in self.args]
-        return [leaf for leaf in leaves((inputs, dict(self.kwargs))) if isinstance(leaf, Tensor)]
+        return [t for _, value in self.named_values() for t in leaves(value) if isinstance(t, Tensor)]
 
+    def mapped(self, f: Callable[[str, Any], Any]) -> "ModelCall":
+        """The call with f(name, value) in the place of every value, also inside of containers and ``Data``."""
 
-def _faults(model: Any, call: ModelCall) -> list[str]:
-    """What is usually wrong with the arguments of a model that raises: looked for only then, since it takes time."""
-    found = []
-    x, edges, batch = call.x, call.get("edge_index"), call.get("batch")
-    try:
-        inspect.signature(model.forward if isinstance(model, nn.Module) else model).bind(*call.args, **call.kwargs)
-    except TypeError as error:
-        unknown = "; keywords that xdegree does not know go to the model" if "unexpected" in str(error) else ""
-        found.append(f"{error} (it takes {', '.join(p.name for p in _parameters(model))}{unknown})")
-    except ValueError:
-        pass
-    if any(type(value) is int for value in call.args):
-        found.append("a whole number is among them; what is explained is named by index=…, its class by target=…")
-    if not isinstance(x, Tensor):
-        return found
-    weights = {p.dtype for p in model.parameters() if p.is_floating_point()} if isinstance(model, nn.Module) else set()
-    if len(weights) == 1 and x.is_floating_point() and x.dtype not in weights:
-        [dtype] = weights
-        found.append(f"x is {x.dtype}, its weights are {dtype}; convert x: x.to({dtype})")
-    width = getattr(model, "in_channels", None)
-    if x.dim() < 2 and x.is_floating_point():
-        found.append(f"x is {list(x.shape)} instead of [nodes, features]; a single feature is x.unsqueeze(1)")
-    elif isinstance(width, int) and width > 0 and x.shape[-1] != width:
-        found.append(f"x has {x.shape[-1]} features per node, it expects {width}")
-    if isinstance(batch, Tensor) and (batch.is_floating_point() or batch.shape != x.shape[:1]):
-        got = f"{batch.dtype} {list(batch.shape)}"
-        found.append(f"batch names the graph of each node, whole numbers [{len(x)}] (got {got})")
-    features = call.get("edge_weight", "edge_attr")
-    return found + ([] if edges is None else _edge_faults(edges, len(x), features))
+        def applied(name: str, value: Any) -> Any:
+            if isinstance(value, BaseData):
+                return _data_with(value, f)
+            return mapped(lambda item: f(name, item), value)
 
+        names = (*self.names, *[""] * len(self.args))
+        args = tuple(applied(name, value) for name, value in zip(names, self.args, strict=False))
+        return replace(self, args=args, kwargs={name: applied(name, value) for name, value in self.kwargs.items()})
 
-def _edge_faults(edges: Any, nodes: int, features: Any) -> list[str]:
-    if not isinstance(edges, Tensor):
-        known = isinstance(edges, list | tuple) or type(edges).__module__ == "numpy"
-        return [f"edge_index is a {type(edges).__name__}; make it a tensor: torch.tensor(edge_index)"] if known else []
-    if edges.layout != torch.strided:
-        return []
-    if edges.dim() != 2 or edges.shape[0] != 2:
-        pairs = edges.dim() == 2 and edges.shape[1] == 2
-        advice = "it lies on its side: edge_index.t()" if pairs else "an adjacency matrix becomes one by .nonzero().t()"
-        return [f"edge_index is {list(edges.shape)} instead of [2, E]; {advice}"]
-    if edges.is_floating_point() or edges.dtype == torch.bool:
-        return [f"edge_index is {edges.dtype}; node ids are whole numbers: edge_index.long()"]
-    low, high = (int(edges.min()), int(edges.max())) if edges.numel() else (0, -1)
-    if low < 0 or high >= nodes:
-        return [f"edge_index names nodes {low} to {high}, but x has rows 0 to {nodes - 1}"]
-    if isinstance(features, Tensor) and features.shape[:1] != edges.shape[1:]:
-        return [f"edge features are {list(features.shape)}, but edge_index has {edges.shape[1]} edges"]
-    return []
+    def plain_size(self, model: Any) -> int:
+        """Bytes of the largest value of a pass, as if the widest layer met all nodes and edges at once."""
+        tensors = self.tensors()
+        widths = [max(p.shape, default=1) for p in model.parameters()] if isinstance(model, nn.Module) else []
+        widths += [size for t in tensors if t.is_floating_point() for size in t.shape[1:]]
+        return sum(max(t.shape, default=1) for t in tensors) * max([*widths, 1]) * 8
 
 
 def mapped_tensors(f: Callable[[Tensor], Any], value: Any) -> Any:
@@ -143,7 +123,7 @@ def mapped_tensors(f: Callable[[Tensor], Any], value: Any) -> Any:
     return mapped(lambda x: f(x) if isinstance(x, Tensor) else x, value)
 
 
-def _data_with(data: Any, given: Callable[[Any], Any]) -> Any:
+def _data_with(data: Any, given: Callable[[str, Any], Any]) -> Any:
     """A copy of a Data object with its values replaced or copied."""
     if isinstance(data, HeteroData):
         raise TypeError(
@@ -152,7 +132,7 @@ def _data_with(data: Any, given: Callable[[Any], Any]) -> Any:
         )
     copied = copy.copy(data)
     for name in data.keys():  # noqa: SIM118 (a Data object is no dict)
-        copied[name] = given(data[name])
+        copied[name] = given(name, data[name])
     return copied
 
 
@@ -173,18 +153,19 @@ def model_call(model: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> 
             else "give them one by one: (model, x, edge_index)"
         )
         raise TypeError(f"the model's arguments came as a {type(args[0]).__name__}; {advice}")
-    parameters = _parameters(model)
+    parameters = parameters_of(model)
     if not args or not isinstance(args[0], BaseData):
         return ModelCall(args, kwargs, tuple(p.name for p in parameters))
     data, parameters = args[0], [p for p in parameters if p.name not in kwargs]
     if isinstance(data, Data) and data.x is None:
         raise ValueError(f"the Data object has no node features x (it has {sorted(data.keys())})")
     if _takes_data(parameters) or len(args) > 1:
-        return ModelCall(args, kwargs, tuple(p.name for p in parameters))
-    return ModelCall((), {**kwargs, **{p.name: _from_data(data, p) for p in parameters if _wanted(data, p)}})
+        return ModelCall(args, kwargs, tuple(p.name for p in parameters), data=data)
+    found = {p.name: _from_data(data, p) for p in parameters if _wanted(data, p)}
+    return ModelCall((), {**kwargs, **found}, data=data)
 
 
-def _parameters(model: Any) -> list[inspect.Parameter]:
+def parameters_of(model: Any) -> list[inspect.Parameter]:
     """The parameters of a model that have names of their own."""
     try:
         signature = inspect.signature(model.forward if isinstance(model, nn.Module) else model)
@@ -227,49 +208,160 @@ def _from_data(data: Any, parameter: inspect.Parameter) -> Any:
     )
 
 
-def prepare(model: Any, call: ModelCall) -> None:
-    """What can be found wrong before any work: lazy layers, devices, the model's mode."""
-    check_initialised(model)
-    check_devices(model, call)
-    check_mode(model)
-
-
-def check_devices(model: Any, call: ModelCall) -> None:
-    """All tensors in one place, or a clear error before any work."""
-    places = {str(t.device) for t in call.tensors()}
-    weights = {str(p.device) for p in model.parameters()} if isinstance(model, nn.Module) else set()
-    if len(places | weights) > 1:
-        raise ValueError(
-            f"tensors are on different devices: the arguments on {sorted(places)}, the model's parameters on"
-            f" {sorted(weights)}; move them together with .to(device)"
-        )
-
-
-def check_mode(model: Any) -> None:
-    """Refuse a model that computes something else in training than it does when it predicts."""
-    modules = model.named_modules() if isinstance(model, nn.Module) else []
-    active = [name for name, module in modules if module.training and _trains(module)]
-    if active:
-        raise ValueError(
-            "the model is in training mode, where it drops entries at random or normalises by the batch"
-            f" (in {short(active)}); call model.eval() first"
-        )
-
-
-def check_initialised(model: Any) -> None:
-    """Refuse lazy layers that do not know their width yet: a run on a replica would not teach the model itself."""
-    parameters = model.named_parameters() if isinstance(model, nn.Module) else []
-    lazy = [name for name, p in parameters if isinstance(p, nn.parameter.UninitializedParameter)]
-    if lazy:
-        raise ValueError(f"the model has parameters without a shape ({short(lazy)}); run it once on the data first")
-
-
-def _trains(module: nn.Module) -> bool:
-    if isinstance(module, nn.modules.dropout._DropoutNd):
-        return module.p > 0
-    return isinstance(module, nn.modules.batchnorm._BatchNorm) and bool(module.track_running_stats)
-
-
 def short(items: list[Any]) -> str:
     """A list for an error message, not all of it if it is long."""
     return str(items) if len(items) <= 8 else f"{items[:8]} and {len(items) - 8} more".replace("]", ", …]", 1)
+
+
+def find_edge_index(call: ModelCall) -> Tensor | None:
+    """The tensor of edges among the arguments, ``[2, E]`` of integers: by name, or if there is only one."""
+    named = call.get("edge_index")
+    if named is not None:
+        return named if is_edges(named) else None
+    found = [t for t in (*call.args, *call.kwargs.values()) if is_edges(t) and t is not call.get("edge_label_index")]
+    return found[0] if len(found) == 1 else None
+
+
+def find_edges(call: ModelCall) -> Any:
+    """The edges among the arguments: a tensor, or a dict of them by type where nodes have several types."""
+    if not isinstance(call.x, Mapping):
+        return find_edge_index(call)
+    named = call.get("edge_index_dict", "edge_index")
+    found = [named] if named is not None else [*call.args[1:], *call.kwargs.values()]
+    found = [v for v in found if isinstance(v, Mapping) and v and all(is_edges(e) for e in v.values())]
+    return found[0] if len(found) == 1 else None
+
+
+def is_edges(value: Any) -> bool:
+    """Whether a value is a plain list of edges."""
+    integers = type(value) is Tensor and value.dtype in (torch.long, torch.int32)
+    return integers and value.dim() == 2 and value.shape[0] == 2
+
+
+Level = Literal["node", "link", "graph"]
+"""What a row of the output is about."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """The model's output with a row per node, link or graph and a column per class."""
+
+    values: Tensor
+    level: Level
+
+    def of(self, target: Tensor) -> Tensor:
+        """The targets of the output in the same form, ``[K, rows, classes]``."""
+        return target.reshape(len(target), *self.values.shape)
+
+
+def as_table(output: Any, call: ModelCall, level: Level | None = None) -> Table:
+    """The output as a table; what its rows are is told by their number unless the level is given."""
+    if not isinstance(output, Tensor) or not output.is_floating_point():
+        got = getattr(output, "dtype", type(output).__name__)
+        keys = f" with the parts {list(output)}" if isinstance(output, dict) else ""
+        raise TypeError(
+            f"the model must return one float tensor to be explained (got {got}{keys}); name the part that is meant,"
+            " output=…, or wrap the model to return the prediction"
+        )
+    if level is not None and level not in get_args(Level):
+        raise ValueError(f"level must be one of {get_args(Level)} (got {level!r})")
+    level = _level(output, call) if level is None else level
+    rows = _rows(call, level)
+    # Without knowing better, a vector holds the classes of a graph, but one number per node or link.
+    single = output.dim() == 0 or (output.dim() == 1 and level == "graph" and len(output) != rows)
+    values = output.reshape(1, -1) if single else output.reshape(len(output), -1)
+    if rows is not None and len(values) != rows:
+        raise ValueError(f"level={level!r} means {rows} rows, but the model's output has {list(output.shape)}")
+    return Table(values, level)
+
+
+def _level(output: Tensor, call: ModelCall) -> Level:
+    rows = len(output) if output.dim() else 1
+    links = _rows(call, "link")
+    if links is not None and rows == links:
+        return "link"
+    if isinstance(call.x, Tensor) and rows == len(call.x):
+        return "node"
+    return "graph" if isinstance(call.x, Tensor) else "node"
+
+
+def _rows(call: ModelCall, level: Level) -> int | None:
+    """How many rows the output must have, where that can be known."""
+    if level == "link":
+        links = call.get("edge_label_index")
+        return links.shape[1] if isinstance(links, Tensor) else None
+    if level == "node":
+        return len(call.x) if isinstance(call.x, Tensor) else None
+    batch = find_batch(call)
+    return None if batch is None else int(batch.max()) + 1
+
+
+def find_batch(call: ModelCall) -> Tensor | None:
+    """Which graph each node belongs to: ``batch=``, or else the only vector of integers, one per node."""
+    if not isinstance(call.x, Tensor):
+        return None
+    named = call.get("batch")
+    found = [named] if isinstance(named, Tensor) else [t for t in call.tensors() if t.dim() == 1 and t is not call.x]
+    found = [t for t in found if t.dtype == torch.long and t.shape == call.x.shape[:1]]
+    return found[0] if len(found) == 1 and len(found[0]) else None
+
+
+def plain_number(value: Any) -> Any:
+    """A single number of PyTorch or NumPy as one of Python; anything else as it is."""
+    single = getattr(value, "shape", None) == () or (isinstance(value, Tensor) and value.numel() == 1)
+    return value.item() if single else value
+
+
+def check_rows(index: Any, table: Table) -> tuple[list[int], bool]:
+    """The rows that are explained and whether it is a single one, or a clear error."""
+    return check_rows_among(index, len(table.values), table.level)
+
+
+def check_rows_among(index: Any, rows: int, level: Level) -> tuple[list[int], bool]:
+    """The same where only the number of rows is known."""
+    what = {"node": "nodes", "link": "links", "graph": "graphs"}[level]
+    if isinstance(index, str) and index == "all":
+        return list(range(rows)), False
+    if index is None:
+        if rows == 1:
+            return [0], True
+        raise ValueError(
+            f"index is missing: the model predicts {rows} {what}; say which one, index=0 to {rows - 1}, a list of"
+            ' them, or index="all"'
+        )
+    single = not isinstance(index, Iterable) or (isinstance(index, Tensor) and index.dim() == 0)
+    chosen = [plain_number(i) for i in ([index] if single else index)]
+    for i in chosen:
+        if isinstance(i, bool) and not single:
+            raise TypeError("index is a mask; name the rows themselves: index=mask.nonzero().flatten()")
+        if isinstance(i, bool) or not isinstance(i, int):
+            raise TypeError(f"index must be an integer or a list of them (got {index!r})")
+        if not 0 <= i < rows:
+            raise ValueError(f"index {i} is out of range: the model predicts {what} 0 to {rows - 1}")
+    if not chosen:
+        raise ValueError("index is an empty list; name at least one")
+    return chosen, single
+
+
+def check_index(index: Any, table: Table) -> int:
+    """The one row that is explained."""
+    last = len(table.values) - 1
+    if index is None and last > 0:
+        raise ValueError(f"index is missing: name the one {table.level} that is explained, index=0 to {last}")
+    rows, single = check_rows(index, table)
+    if not single:
+        raise TypeError(f"index must be one integer here, 0 to {last} (got {index!r})")
+    return rows[0]
+
+
+def check_target(target: Any, prediction: Tensor) -> int:
+    """The class that is explained, by default the predicted one."""
+    classes = len(prediction)
+    if target is None:
+        return int(prediction.argmax())
+    target = plain_number(target)
+    if isinstance(target, bool) or not isinstance(target, int):
+        raise TypeError(f"target must be an integer, the class (got {target!r})")
+    if not 0 <= target < classes:
+        raise ValueError(f"target {target} is out of range: the model has the classes 0 to {classes - 1}")
+    return target

@@ -1,37 +1,9 @@
-"""Edges among the arguments, and the same edges as a layer numbers them."""
+"""The user's edges as a layer numbers them."""
 
-from collections.abc import Mapping
 from typing import Any
 
 import torch
 from torch import Tensor
-
-from .call import ModelCall
-
-
-def find_edge_index(call: ModelCall) -> Tensor | None:
-    """The tensor of edges among the arguments, ``[2, E]`` of whole numbers: by name, or if there is only one."""
-    named = call.get("edge_index")
-    if named is not None:
-        return named if is_edges(named) else None
-    found = [t for t in (*call.args, *call.kwargs.values()) if is_edges(t) and t is not call.get("edge_label_index")]
-    return found[0] if len(found) == 1 else None
-
-
-def find_edges(call: ModelCall) -> Any:
-    """The edges among the arguments: a tensor, or a dict of them by type where nodes have several types."""
-    if not isinstance(call.x, Mapping):
-        return find_edge_index(call)
-    named = call.get("edge_index_dict", "edge_index")
-    found = [named] if named is not None else [*call.args[1:], *call.kwargs.values()]
-    found = [v for v in found if isinstance(v, Mapping) and v and all(is_edges(e) for e in v.values())]
-    return found[0] if len(found) == 1 else None
-
-
-def is_edges(value: Any) -> bool:
-    """Whether a value is a plain list of edges."""
-    whole = type(value) is Tensor and value.dtype in (torch.long, torch.int32)
-    return whole and value.dim() == 2 and value.shape[0] == 2
 
 
 def match_edges(own: Tensor, layer: Any) -> Tensor:

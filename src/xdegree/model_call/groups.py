@@ -7,7 +7,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..engine.sparse_rows import ActiveRows, SparseRows
 from .call import short
 
 
@@ -82,7 +81,7 @@ def _ids(group: Any, number: int, count: int, what: str) -> list[int]:
         advice = (
             "give truth values as one tensor, a mask [K, N]" if masks else "groups is a list of lists: [[0], [4, 7]]"
         )
-        raise TypeError(f"group {number} must hold whole {what} ids (got {short(group)}); {advice}")
+        raise TypeError(f"group {number} must hold integer {what} ids (got {short(group)}); {advice}")
     outside = [item for item in group if not 0 <= item < count]
     if outside:
         raise ValueError(f"group {number} names {what}s {short(outside)}, but ids go from 0 to {count - 1}")
@@ -116,19 +115,3 @@ def split(x: Tensor, share: Tensor) -> Tensor:
     """X^γ = diag(m) X for all groups at once, ``[K, *x.shape]``."""
     share = share.reshape(*share.shape, *[1] * (x.dim() + 1 - share.dim()))
     return (x.unsqueeze(1) * share.movedim(0, 1)).movedim(1, 0)
-
-
-class Singles:
-    """Some nodes, each a group of its own: what a mask ``[K, N]`` would say, without the mask."""
-
-    def __init__(self, nodes: Tensor, asked: Tensor) -> None:
-        self.nodes = nodes
-        """In order and without repetition."""
-        self.asked = asked
-        """``[N]``: the nodes that are groups in this pass or another one; what others contribute is not known."""
-
-    def split(self, x: Tensor, active: ActiveRows) -> SparseRows:
-        """The features of each node as the target of its group."""
-        k = len(self.nodes)
-        code = self.nodes * k + torch.arange(k, device=x.device)
-        return SparseRows(k, len(x), code, x[self.nodes], active, self.asked)

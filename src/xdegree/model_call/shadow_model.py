@@ -1,92 +1,139 @@
 """A stand-in for the user's model that shares its parameters but nothing that a run could leave traces in.
 
-Hooks, caches (``GCNConv(cached=True)``) and attributes that a forward pass sets live on the replica, so the
-model comes back untouched whatever happens, also when two threads explain it at once.
+Hooks, caches (``GCNConv(cached=True)``), buffers, plain tensors, containers and objects that a forward pass may write
+to live on the shadow, so the model comes back untouched whatever happens, also when two threads explain it at once.
 """
 
-from collections import OrderedDict, deque
+import copy
+from collections import OrderedDict
 from collections.abc import Callable
-from types import MethodType
-from typing import Any
+from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
+from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
+from torch._ops import OpOverload
+from torch.utils._python_dispatch import TorchDispatchMode, _pop_mode, _push_mode
 from torch.utils._pytree import tree_iter
+from torch_geometric.inspector import Inspector
 from torch_geometric.nn.models.rev_gnn import InvertibleModule
 
 from .. import rules as _rules  # noqa: F401  (registers the rules that a run looks up)
 from ..engine.portions import carries
-from ..engine.process_state import random_state_kept
-from ..engine.registry import module_rule
+from ..engine.process_state import OwnDraws
+from ..engine.registry import module_rule, op_schema
 from ..engine.run import Run
 from .call import ModelCall
 
 Watch = Callable[[str, Any], None]
 
 
-def replicate(model: Any, run: Run | None = None, watch: Watch | None = None) -> Any:
+def shadow_of(model: Any, run: Run | None = None, watch: Watch | None = None) -> Any:
     """Copy the tree of modules, not the parameters; callables that are no modules are returned as they are.
 
-    With a ``run``, the replica tells it the path of the module at work and hands modules whose type has a rule
+    With a ``run``, the shadow tells it the path of the module at work and hands modules whose type has a rule
     to it; ``watch(path, value)`` sees every module's output, and its first input that carries portions as
     ``path:input``.
     """
     if not isinstance(model, nn.Module) or isinstance(model, torch.jit.ScriptModule):
         return model
-    copies: dict[int, nn.Module] = {}
-    for module in model.modules():
+    named = list(model.named_modules())
+    copies: dict[int, Any] = {}
+    """By the identity of the original, as `copy.deepcopy` keeps its memo."""
+    for _, module in named:
         copies[id(module)] = module if isinstance(module, torch.jit.ScriptModule) else object.__new__(module.__class__)
-    for module in model.modules():
+    for _, module in named:
         if "_orig_mod" in module._modules:  # made by torch.compile: compiled code hides its operations
             copies[id(module)] = copies[id(module._orig_mod)]
-    for path, module in model.named_modules():
-        copy = copies[id(module)]
-        if copy is module or "_orig_mod" in module._modules:
+    for path, module in named:
+        made = copies[id(module)]
+        if made is module or "_orig_mod" in module._modules:
             continue
-        copy.__dict__ = {
-            name: value if type(value) in _ATOMS else _reattach(value, copies)
-            for name, value in module.__dict__.items()
+        made.__dict__ = {
+            name: value if type(value) in _SHARED else _copied(value, copies) for name, value in module.__dict__.items()
         }
-        if isinstance(copy, InvertibleModule):
-            copy.disable = True  # it would free the memory of its inputs, which portions do not own
-        copy.__dict__["_compiled_call_impl"] = None
-        copy.__dict__["_buffers"] = {name: b if b is None else b.clone() for name, b in module._buffers.items()}
+        if isinstance(made, InvertibleModule):
+            made.disable = True  # it would free the memory of its inputs, which portions do not own
+        made.__dict__["_compiled_call_impl"] = None
         if run is not None:
-            _attach(copy, path, run, watch)
+            _attach(made, path, run, watch)
     return copies[id(model)]
 
 
 def run_plain(model: Any, call: ModelCall, *replaced: tuple[Any, Any]) -> Any:
     """The model's own output, without leaving a trace."""
-    with torch.no_grad(), random_state_kept():
-        return call.run(replicate(model), *replaced)
+    with torch.no_grad(), Plain():
+        return call.run(shadow_of(model), *replaced)
 
 
-def _reattach(value: Any, copies: dict[int, nn.Module]) -> Any:
-    """The value with modules and bound methods of modules replaced by those of the replica, containers copied."""
+class Plain(TorchDispatchMode):
+    """A forward pass that draws random numbers of its own, and notes its operations."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.operations: list[OpOverload] = []
+        self._draws = OwnDraws()
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False  # as in `Run`
+
+    def __enter__(self) -> Self:
+        _push_mode(self)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        _pop_mode()
+
+    def __torch_dispatch__(
+        self, func: OpOverload, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        self.operations.append(func)
+        if op_schema(func).draws:
+            return self._draws(func, args, kwargs or {})
+        return func(*args, **kwargs) if kwargs else func(*args)
+
+
+def _copied(value: Any, copies: dict[int, Any]) -> Any:
+    """The value with modules replaced by those of the shadow, parameters shared, and all else copied once."""
     kind = type(value)
-    if kind in _ATOMS:
+    if kind in _SHARED or isinstance(value, nn.Parameter):
         return value
-    if (kind is OrderedDict or kind is dict) and not value:
+    if id(value) in copies:
+        return copies[id(value)]
+    if kind in (list, tuple, dict, OrderedDict, set) and not value:
         return kind()
-    if isinstance(value, nn.Module):
-        return copies.get(id(value), value)
+    copies[id(value)] = made = _made(value, kind, copies)
+    return made
+
+
+def _made(value: Any, kind: Any, copies: dict[int, Any]) -> Any:
+    if kind in (dict, OrderedDict):
+        return kind([(key, _copied(item, copies)) for key, item in value.items()])
+    if kind in (list, tuple, set):
+        return kind([_copied(item, copies) for item in value])
+    if isinstance(value, Tensor):
+        return value if value.is_meta else value.detach().clone()
     if kind is MethodType:
-        return MethodType(value.__func__, copies.get(id(value.__self__), value.__self__))
-    if kind in (list, tuple):
-        return kind([_reattach(item, copies) for item in value])
-    if isinstance(value, set | deque):
-        return value.copy()
-    if isinstance(value, dict):
-        copy = value.copy()  # keeps the subclass
-        for key, item in value.items():
-            if type(item) not in _ATOMS:
-                copy[key] = _reattach(item, copies)
-        return copy
-    return value
+        return MethodType(value.__func__, _copied(value.__self__, copies))
+    if kind is torch.Generator:
+        return value.clone_state()
+    if isinstance(value, nn.Module):  # one that the model only refers to
+        return value
+    try:
+        return copy.deepcopy(value, copies)
+    except Exception:  # noqa: BLE001 (locks, files and the like cannot be copied)
+        return value
 
 
-_ATOMS = frozenset({bool, int, float, str, type(None), Tensor, nn.Parameter})
+_SHARED = frozenset(
+    {
+        *(bool, int, float, complex, str, bytes, type(None), type, range, slice),
+        *(nn.Parameter, torch.dtype, torch.device, torch.Size),
+        *(FunctionType, BuiltinFunctionType, ModuleType, Inspector),
+    }
+)
+"""What a forward pass cannot change, or what the shadow is meant to share."""
 
 
 def _attach(module: nn.Module, path: str, run: Run, watch: Watch | None) -> None:

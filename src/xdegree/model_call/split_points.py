@@ -10,11 +10,11 @@ from torch_geometric.nn import MessagePassing
 
 from ..engine.portions import LostPortionsError, Portions, total_of
 from ..engine.run import Run
-from ..engine.sparse_rows import sparse_share
-from .call import ModelCall, mapped_tensors, short
-from .edges import find_edges, match_edges
-from .groups import Singles, split
-from .shadow_model import replicate, run_plain
+from ..engine.sparse_rows import Singles, sparse_share
+from .call import ModelCall, find_edges, mapped_tensors, short
+from .edges import match_edges
+from .groups import split
+from .shadow_model import run_plain, shadow_of
 
 Of = Literal["node", "edge", "feature", "edge_feature"]
 
@@ -38,7 +38,7 @@ class Source(Protocol):
         multiplied with are empty then. With plain values it would stay, and is taken off: nothing contributes 0.
         """
 
-    def start(self, run: Run, replica: Any, share: Any) -> list[tuple[Any, Any]]:
+    def start(self, run: Run, shadow: Any, share: Any) -> list[tuple[Any, Any]]:
         """Arrange for the portions of a run; returns the arguments (old, new) that it replaces."""
 
     def finish(self) -> None:
@@ -77,7 +77,7 @@ class ArgumentSource:
         """True for the features of edges."""
         return self.what == "edge"
 
-    def start(self, run: Run, replica: Any, share: Any) -> list[tuple[Any, Any]]:  # noqa: ARG002
+    def start(self, run: Run, shadow: Any, share: Any) -> list[tuple[Any, Any]]:  # noqa: ARG002
         """The features as portions in their place."""
         if isinstance(share, Singles) and run.active_rows is not None:
             return [(self.rows, Portions(self.rows.detach().clone(), share.split(self.rows.detach(), run.active_rows)))]
@@ -102,7 +102,7 @@ def _portions(x: Tensor, share: Tensor, sparse: bool = False) -> Portions:
 
 @dataclass
 class ModuleSource:
-    """The output of a module, as of an embedding of whole numbers."""
+    """The output of a module, for example of an embedding of integers."""
 
     path: str
     rows: Tensor
@@ -110,14 +110,14 @@ class ModuleSource:
     what: str = "node"
     beside_plain_nodes: bool = False
 
-    def start(self, run: Run, replica: Any, share: Any) -> list[tuple[Any, Any]]:
+    def start(self, run: Run, shadow: Any, share: Any) -> list[tuple[Any, Any]]:
         """Split the module's output whenever it is called."""
 
         def divide(_module: nn.Module, _args: Any, output: Any) -> Portions:
             with run.aside():
                 return _portions(_one_row_per_node(self.path, total_of(output), len(self.rows)), share)
 
-        replica.get_submodule(self.path).register_forward_hook(divide)
+        shadow.get_submodule(self.path).register_forward_hook(divide)
         return []
 
     def finish(self) -> None:
@@ -136,11 +136,11 @@ def _module_source(model: Any, call: ModelCall, start: str) -> ModuleSource:
     if start not in known:
         raise ValueError(f"start names {start!r}, but the model's modules are {short(known)}")
     if not isinstance(call.x, Tensor):
-        raise TypeError("start needs the nodes' numbers as a tensor, the first argument of the model")
+        raise TypeError("start needs the ids of the nodes as a tensor, the first argument of the model")
     found: list[Any] = []
-    replica = replicate(model)
-    replica.get_submodule(start).register_forward_hook(lambda _module, _args, output: found.append(output))
-    run_plain(replica, call)
+    shadow = shadow_of(model)
+    shadow.get_submodule(start).register_forward_hook(lambda _module, _args, output: found.append(output))
+    run_plain(shadow, call)
     if not found:
         raise ValueError(f"start names {start!r}, which the model did not call in this forward pass")
     return ModuleSource(start, _one_row_per_node(start, found[-1], len(call.x)))
@@ -162,11 +162,11 @@ class MessageSource:
         """A row for each edge."""
         return mapped_tensors(lambda e: torch.zeros(e.shape[1], device=e.device), self.edges)
 
-    def start(self, run: Run, replica: Any, share: Any) -> list[tuple[Any, Any]]:
+    def start(self, run: Run, shadow: Any, share: Any) -> list[tuple[Any, Any]]:
         """Give each group the messages of its edges whenever messages are passed; nodes bring nothing of their own."""
-        if not isinstance(replica, nn.Module):
+        if not isinstance(shadow, nn.Module):
             raise TypeError("of='edge' follows the message passing of a model's modules; give the module itself")
-        layers = [m for m in replica.modules() if isinstance(m, MessagePassing)]
+        layers = [m for m in shadow.modules() if isinstance(m, MessagePassing)]
         for module in layers:
             _Messages(self, module, run, share).attach()
         x = self.call.x
@@ -191,7 +191,7 @@ class _Messages:
         self.edges: Tensor | None = None
 
     def attach(self) -> None:
-        """PyG's own hooks, on the replica."""
+        """PyG's own hooks, on the shadow."""
         self.module.register_propagate_forward_pre_hook(self.before)
         self.module.register_message_forward_hook(self.after)
         self.module.register_message_and_aggregate_forward_pre_hook(self.refuse)
@@ -223,7 +223,7 @@ class _Messages:
         return Portions(total, target + share * (total - target))
 
     def _share_of_layer(self) -> Tensor:
-        """The groups' shares of the edges that this layer works on, ``[K, edges]``; nobody has one of added edges."""
+        """The groups' shares of the edges that this layer works on, ``[K, edges]``; added edges are unattributed."""
         own, layer = self.source.edges, total_of(self.edges)
         if not isinstance(own, Mapping):
             return _matched(own, layer, self.share)
@@ -243,8 +243,8 @@ class _Messages:
 
 def _matched(own: Tensor, layer: Any, share: Tensor) -> Tensor:
     ids = match_edges(own, layer)
-    nobodys = share.new_zeros(len(share), 1)  # added edges are in no group: the last column, −1
-    return torch.cat([share, nobodys], 1)[:, ids]
+    unattributed = share.new_zeros(len(share), 1)  # added edges are in no group: the last column, −1
+    return torch.cat([share, unattributed], 1)[:, ids]
 
 
 def _types_one_after_another(own: Mapping[Any, Tensor], layer: Any) -> list[Any]:

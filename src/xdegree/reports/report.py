@@ -85,7 +85,7 @@ def report(
             f"{len(canvas.places)} nodes are too many to draw in a browser (at most {MOST_NODES}):"
             " choose some, on=graph_canvas(edge_index, nodes)"
         )
-    link = f"link {explanation.index}" if explanation.level == "edge" else None
+    link = f"link {explanation.index}" if explanation.level == "link" else None
     what = f"node {index}" if index is not None else link or f"this {canvas.kind}"
     heading = title or f"Why {_explained(explanation, classes)} for {what}?"
     named = dict(groups) if isinstance(groups, Mapping) else {}

@@ -142,7 +142,7 @@ def settings_table(e: Explanation, tree: ExplanationTree | None, more: Mapping[s
         **more,
         "explained": f"row {e.index} of the output" + (f", class {e.target}" if len(e.prediction) > 1 else ""),
         "reading": e.reading,
-        "scores of": e.of if e.edges is None else f"{e.of}, edges by {e.edges}",
+        "scores of": e.of if e.edge_scoring is None else f"{e.of}, edges by {e.edge_scoring}",
         "nodes": f"{len(e.nodes)} of {e.num_nodes} can contribute",
         **{f"options: {name}": value for name, value in e.options.to_dict().items()},
     }

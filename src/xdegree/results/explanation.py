@@ -2,15 +2,14 @@
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import torch
 from torch import Tensor
 
 from ..engine.options import Options
-from ..model_call.outputs import Level
-from .files import read_json, require, write_json
-from .shared import COMMON, IDS, OF, at, check_common, check_count, plain, read_dtype, read_tensor, read_values
+from ..model_call.call import Level
+from .files import finite, read_json, write_json
 from .tables import load_pandas
 
 if TYPE_CHECKING:
@@ -18,7 +17,90 @@ if TYPE_CHECKING:
     import pandas
     from torch_geometric.explain import Explanation as PyGExplanation
 
-FORMAT = "xdegree.explanation/1"
+FORMAT = "xdegree.explanation/2"
+OF = ("node", "edge", "feature", "edge_feature")
+"""What can be scored."""
+READINGS = ("contribution", "probability", "strength")
+EDGE_SCORINGS = (None, "pair", "mean")
+COMMON: dict[str, Any] = {
+    "target": int,
+    "index": int,
+    "reading": str,
+    "of": str,
+    "edge_scoring": str | None,
+    "level": str | None,
+    "scope": str | None,
+}
+"""What every kind has that is no tensor, and its type in files."""
+IDS = ("nodes", "edge_index")
+"""The tensors of integers."""
+
+
+def require(holds: bool, what: str) -> None:
+    """What views and files rely on."""
+    if not holds:
+        raise ValueError(what)
+
+
+def check_common(e: Any) -> None:
+    """What views and files rely on, of every kind of explanation."""
+    require(e.prediction.dim() == 1, "prediction must be a vector")
+    require(0 <= e.target < len(e.prediction), f"target must lie between 0 and {len(e.prediction) - 1}")
+    known = {
+        "level": (None, *get_args(Level)),
+        "reading": READINGS,
+        "of": OF,
+        "edge_scoring": EDGE_SCORINGS,
+    }
+    for name, allowed in known.items():
+        require(getattr(e, name) in allowed, f"{name} must be one of {allowed} (got {getattr(e, name)!r})")
+
+
+def check_count(k: object) -> None:
+    """How many of the largest scores are wanted."""
+    if not isinstance(k, int) or k < 0:
+        raise ValueError(f"k is how many scores are wanted, an integer (got {k!r})")
+
+
+def at(level: str | None) -> str:
+    """The level as a part of a description."""
+    return "" if level is None else f", level={level!r}"
+
+
+def read_dtype(content: dict[str, Any]) -> torch.dtype:
+    """Of the scores in a file."""
+    known = {"float32": torch.float32, "float64": torch.float64}
+    require(content["dtype"] in known, f"dtype must be one of {tuple(known)} (got {content['dtype']!r})")
+    return known[content["dtype"]]
+
+
+def read_values(content: dict[str, Any], kinds: dict[str, Any]) -> dict[str, Any]:
+    """What is no tensor, each of its kind."""
+    for name, kind in kinds.items():
+        require(isinstance(content[name], kind), f"{name} must be {kind} (got {content[name]!r})")
+    return {name: content[name] for name in kinds}
+
+
+def plain(tensor: Tensor | None) -> Any:
+    """A tensor as lists of numbers."""
+    return None if tensor is None else finite(tensor.tolist())
+
+
+def read_tensor(value: Any, dtype: torch.dtype) -> Tensor | None:
+    """What `plain` made of a tensor, as a tensor again."""
+    if value is None:
+        return None
+    numbers = _number(value)
+    if dtype == torch.long:
+        ids = torch.tensor(numbers)
+        require(ids.dtype == torch.long or not ids.numel(), "node ids must be integers")
+    return torch.tensor(numbers, dtype=dtype)
+
+
+def _number(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_number(item) for item in value]
+    return float(value) if isinstance(value, str) else value
 
 
 @dataclass(frozen=True)
@@ -44,7 +126,7 @@ class Explanation:
     edge_index: Tensor | None = None
     """``[2, E]``: the edges of the whole graph, as the model got them."""
     edge_scores: Tensor | None = None
-    """``[E]``: of the messages along edges (``of="edge"``), or by their end points (``edges=…``)."""
+    """``[E]``: of the messages along edges (``of="edge"``), or by their end points."""
     feature_scores: Tensor | None = None
     """``[N, F]``, of single features of nodes."""
     edge_feature_scores: Tensor | None = None
@@ -53,19 +135,21 @@ class Explanation:
     """What a score is: ``"contribution"``, ``"probability"`` or ``"strength"``."""
     of: str = "node"
     """What was scored: every ``"node"``, ``"edge"``, ``"feature"`` or ``"edge_feature"``."""
-    edges: str | None = None
+    edge_scoring: str | None = None
     """How edges were scored by their end points: the ``"pair"`` as one group, or the ``"mean"`` of their scores."""
     options: Options = field(default_factory=Options)
     """The choices among rules that made the scores."""
     sampling_error: Tensor | None = None
     """``[C]``: the output with a sampled neighbourhood, which the scores are of, minus the model's own output."""
     level: Level | None = None
-    """What is explained: a ``"node"``, a link (``"edge"``) or a ``"graph"``; None where an older file does not say."""
+    """What is explained: a ``"node"``, a ``"link"`` or a ``"graph"``; None where it is not known."""
+    scope: str | None = None
+    """What was decomposed, and whether it was checked against the model: the neighborhood or the whole graph."""
 
     def __post_init__(self) -> None:
         """What views and files rely on."""
         n, e = self.num_nodes, None if self.edge_index is None else self.edge_index.shape[-1]
-        check_common(self.prediction, self.target, self.level)
+        check_common(self)
         require(self.index >= 0 and n >= 0, "index and num_nodes must not be negative")
         require(self.nodes.dim() == 1 and _between(self.nodes, n), f"nodes must lie between 0 and {n - 1}")
         if self.edge_index is not None:
@@ -106,7 +190,7 @@ class Explanation:
         best = ", ".join(f"{name}: {score:+.4g}" for name, score in self.top(3))
         return (
             f"Explanation(index={self.index}{at(self.level)}, target={self.target}, reading={self.reading!r},"
-            f" nodes={len(self.nodes)} of {self.num_nodes}, top={{{best}}})"
+            f" nodes={len(self.nodes)} of {self.num_nodes}, top={{{best}}}, scope={self.scope!r})"
         )
 
     def _repr_png_(self) -> bytes | None:
@@ -173,7 +257,6 @@ class Explanation:
     @classmethod
     def _from_content(cls, content: dict[str, Any]) -> "Explanation":
         dtype = read_dtype(content)
-        content = {**_ADDED_LATER, **content}
         tensors = {name: read_tensor(content[name], torch.long if name in IDS else dtype) for name in _TENSORS}
         for name in ("prediction", "nodes"):
             require(tensors[name] is not None, f"{name} must be a list of numbers")
@@ -188,7 +271,6 @@ _TENSORS = (
     *("edge_index", "edge_scores", "feature_scores", "edge_feature_scores", "sampling_error"),
 )
 _VALUES = {**COMMON, "num_nodes": int}
-_ADDED_LATER = {"sampling_error": None, "level": None}
 
 
 def _between(ids: Tensor, n: int) -> bool:

@@ -1,6 +1,6 @@
-"""The explanations of many predictions, as a sparse matrix."""
+"""The explanations of several predictions: a sequence, of nodes stored as a sparse matrix."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, overload
@@ -9,20 +9,70 @@ import torch
 from torch import Tensor
 
 from ..engine.options import Options
-from ..model_call.outputs import Level
-from .explanation import Explanation
-from .shared import at
+from ..model_call.call import Level
+from .explanation import Explanation, at
 from .tables import load_pandas
 
 if TYPE_CHECKING:
     import pandas
 
 
-@dataclass(frozen=True, eq=False)
 class Explanations(Sequence[Explanation]):
+    """Explanations of several predictions, in the order in which they were asked for."""
+
+    def __init__(self, found: Iterable[Explanation]) -> None:
+        self._found = list(found)
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    @overload
+    def __getitem__(self, number: int) -> Explanation: ...
+
+    @overload
+    def __getitem__(self, number: slice) -> list[Explanation]: ...
+
+    def __getitem__(self, number: int | slice) -> Explanation | list[Explanation]:
+        """One explanation, or a list of some."""
+        return self._found[number]
+
+    if not TYPE_CHECKING:  # or a type checker would believe that everything is there
+
+        def __getattr__(self, name: str) -> Any:
+            """Called for what is not there: say so to whoever takes several explanations for one."""
+            known = not name.startswith("_") and name in {*dir(Explanation), *Explanation.__dataclass_fields__}
+            advice = f"; it holds {len(self)} explanations, take one: found[0].{name}" if known else ""
+            raise AttributeError(f"{type(self).__name__} has no {name!r}{advice}", name=name, obj=self)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({len(self)}, by {self[0].of}, reading={self[0].reading!r})"
+
+    def to_dataframe(self) -> "pandas.DataFrame":
+        """The tables of all explanations below each other, with what is explained and its class (needs pandas)."""
+        pandas = load_pandas()
+        tables = []
+        for e in self:
+            table = e.to_dataframe()
+            table.insert(0, "index", e.index)
+            table.insert(1, "target", e.target)
+            tables.append(table)
+        return pandas.concat(tables, ignore_index=True)
+
+
+class HeteroExplanations(Explanations):
+    """The same for graphs with several types of nodes."""
+
+    if TYPE_CHECKING:
+
+        def __getitem__(self, number: Any) -> Any:
+            """One `HeteroExplanation`."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class NodeExplanations(Explanations):
     """Explanations of several predictions by the nodes that contribute to them, stored where they are not zero.
 
-    A sequence of `Explanation`, each made when it is asked for, so that nothing of the size rows × nodes ever exists.
+    Each `Explanation` is made when it is asked for, so that nothing of the size rows × nodes ever exists.
     """
 
     predictions: Tensor
@@ -51,12 +101,14 @@ class Explanations(Sequence[Explanation]):
     """``[rows, C]``: the outputs with the sampled neighbourhoods minus those with the full ones."""
     reading: str = "contribution"
     """What a score is, as in `Explanation`."""
-    edges: str | None = None
+    edge_scoring: str | None = None
     """How edges were scored, as in `Explanation`."""
     options: Options = field(default_factory=Options)
     """The choices among rules that made the scores."""
     level: Level | None = None
-    """What is explained: nodes, links (``"edge"``) or graphs."""
+    """What is explained: nodes, links or graphs."""
+    scope: str | None = None
+    """What was decomposed, as in `Explanation`."""
 
     @property
     def matrix(self) -> Tensor:
@@ -96,18 +148,11 @@ class Explanations(Sequence[Explanation]):
             edge_scores=None if self.edge_scores is None else self.edge_scores[number],
             sampling_error=None if self.sampling_error is None else self.sampling_error[number],
             reading=self.reading,
-            edges=self.edges,
+            edge_scoring=self.edge_scoring,
+            scope=self.scope,
             options=self.options,
             level=self.level,
         )
-
-    if not TYPE_CHECKING:  # or a type checker would believe that everything is there
-
-        def __getattr__(self, name: str) -> Any:
-            """Called for what is not there: say so to whoever takes several explanations for one."""
-            known = hasattr(Explanation, name)
-            advice = f"; it holds {len(self)} explanations, take one: found[0].{name}" if known else ""
-            raise AttributeError(f"Explanations has no {name!r}{advice}", name=name, obj=self)
 
     def _spread(self, scores: Tensor, nodes: Tensor) -> Tensor:
         out = scores.new_zeros(self.num_nodes, *scores.shape[1:])

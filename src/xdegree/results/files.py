@@ -43,12 +43,6 @@ def read_json(path: str | Path, form: str, what: str, build: Callable[[dict[str,
         raise ValueError(f"{path} is a broken {what}: {type(error).__name__}: {error}") from None
 
 
-def require(holds: bool, what: str) -> None:
-    """What views and files rely on."""
-    if not holds:
-        raise ValueError(what)
-
-
 def finite(value: Any) -> Any:
     """A number, or lists of them, as JSON has them: it knows no infinities, so those become text."""
     if isinstance(value, list):

@@ -9,17 +9,28 @@ import torch
 from torch import Tensor
 
 from ..engine.options import Options
-from ..model_call.outputs import Level
-from .explanation import Explanation
-from .files import read_json, require, write_json
-from .shared import COMMON, IDS, OF, at, check_common, check_count, plain, read_dtype, read_tensor, read_values
+from ..model_call.call import Level
+from .explanation import (
+    COMMON,
+    IDS,
+    Explanation,
+    at,
+    check_common,
+    check_count,
+    plain,
+    read_dtype,
+    read_tensor,
+    read_values,
+    require,
+)
+from .files import read_json, write_json
 from .tables import load_pandas
 
 if TYPE_CHECKING:
     import pandas
     from torch_geometric.explain import HeteroExplanation as PyGHeteroExplanation
 
-FORMAT = "xdegree.hetero-explanation/1"
+FORMAT = "xdegree.hetero-explanation/2"
 
 
 @dataclass(frozen=True)
@@ -46,17 +57,18 @@ class HeteroExplanation:
     """What a score is, as in `Explanation`."""
     of: str = "node"
     """What was scored, as in `Explanation`."""
-    edges: str | None = None
+    edge_scoring: str | None = None
     """How edges were scored by their end points, as in `Explanation`."""
     options: Options = field(default_factory=Options)
     """The choices among rules that made the scores."""
     level: Level | None = None
     """What is explained, as in `Explanation`."""
+    scope: str | None = None
+    """What was decomposed, as in `Explanation`."""
 
     def __post_init__(self) -> None:
         """What views and files rely on."""
-        check_common(self.prediction, self.target, self.level)
-        require(self.of in OF, f"of must be one of {OF} (got {self.of!r})")
+        check_common(self)
         for kind, ends in (self.edge_index or {}).items():
             require(len(kind) == 3, f"types of edges have three names (got {kind!r})")
             require(ends.dim() == 2 and len(ends) == 2, f"edge_index of {kind} must be [2, E]")
@@ -164,7 +176,8 @@ class HeteroExplanation:
             edge_index=torch.cat(ends, 1) if ends else None,
             edge_scores=torch.cat(list(self.edge_scores.values())) if self.edge_scores else None,
             reading=self.reading,
-            edges=self.edges,
+            edge_scoring=self.edge_scoring,
+            scope=self.scope,
             options=self.options,
         )
 

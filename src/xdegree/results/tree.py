@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..engine.options import Options
 from ..subgraphs.contexts import Contexts
-from .files import finite, read_json, require, write_json
+from .explanation import require
+from .files import finite, read_json, write_json
 from .tables import load_pandas
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ ROUNDING = 32
 
 def scatter_sum(target: Tensor, dim: int, index: Tensor, shape: torch.Size) -> Tensor:
     """Sum the target's rows by index into a tensor of some shape, ``[K, E, …] → [K, *shape]`` for dim = 0."""
-    dim, size = dim % index.dim(), shape[dim]
+    dim, size, index = dim % index.dim(), shape[dim], index.long()
     row_index = _row_index(index, dim) if dim == 0 and index.shape[1:] == shape[1:] else None
     if row_index is not None and target.dim() > 1:
         e, k, *rest = rows(target).shape

@@ -16,7 +16,7 @@ selection       who is compared                who is taken                   af
 """
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -25,8 +25,8 @@ from torch import Tensor
 
 from ..attribution.scores import Reading
 from ..engine.options import Options
-from ..model_call.call import model_call
-from ..model_call.memory import Memory
+from ..engine.process_state import Memory
+from ..locality.prepared import Model, PreparedCall
 from ..results.tree import ExplanationTree, Group, Level
 from .adjacency import Adjacency, Bits, members
 from .contexts import Contexts
@@ -39,7 +39,7 @@ Pair = tuple[Bits, Bits]
 
 
 def agglomerate(
-    model: Callable[..., Any],
+    model: Model,
     *args: Any,
     index: int | None = None,
     target: int | None = None,
@@ -64,7 +64,7 @@ def agglomerate(
     of all groups in all their contexts, and no group is scored twice.
 
     Args:
-        model: a PyG model or any callable that computes with PyTorch.
+        model: a PyG model or any callable that computes with PyTorch, or what `prepare` returned.
         *args: the model's arguments, node features first, or a PyG ``Data`` in their place.
         index: the node (or, in a batch, the graph) that is explained.
         target: the class that is explained; the predicted one by default.
@@ -89,13 +89,13 @@ def agglomerate(
         **kwargs: all other keyword arguments of the model.
     """
     growth = Growth(selection, candidates, rising, q, budget)
-    call = model_call(model, args, {**kwargs, **(model_kwargs or {})})
-    scorer = Scorer.of(model, call, index, target, reading, layer, options, memory, graph, contexts, seed)
+    prepared = PreparedCall.of(model, args, {**kwargs, **(model_kwargs or {})})
+    scorer = Scorer.of(prepared, index, target, reading, layer, options, memory, graph, contexts, seed)
     return grown_tree(scorer, growth)
 
 
 def agglomerate_levels(
-    model: Callable[..., Any],
+    model: Model,
     *args: Any,
     q: float = 0.6,
     budget: int | None = None,
@@ -119,8 +119,8 @@ def agglomerate_levels(
     Stop asking and no more is computed. What is wrong with the arguments is said at once, not at the first level.
     """
     growth = Growth(selection, candidates, rising, q, budget)
-    call = model_call(model, args, {**kwargs, **(model_kwargs or {})})
-    scorer = Scorer.of(model, call, index, target, reading, layer, options, memory, graph, contexts, seed)
+    prepared = PreparedCall.of(model, args, {**kwargs, **(model_kwargs or {})})
+    scorer = Scorer.of(prepared, index, target, reading, layer, options, memory, graph, contexts, seed)
     return (_level(scorer, groups) for groups in growth.levels(scorer))
 
 
@@ -135,7 +135,7 @@ def grown_tree(scorer: Scorer, growth: "Growth") -> ExplanationTree:
         prediction=tuple(scorer.prediction.tolist()),
         target=scorer.target,
         index=scorer.index,
-        num_nodes=scorer.work.num_nodes,
+        num_nodes=scorer.place.num_nodes,
         reading=scorer.reader.reading,
         selection=growth.selection,
         candidates=growth.candidates,

@@ -5,30 +5,25 @@
 A group that has no context but the empty one has φ = f^D. `contexts` says which contexts a group has.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from ..attribution.decompose import whole_survey
-from ..attribution.request import Question
-from ..attribution.scores import Reader, Reading, check_choices
+from ..attribution.scores import Question, Reader, Reading, chosen_classes
 from ..engine.options import Options
-from ..locality.computation_graph import workplace
-from ..locality.message_flow import trace
-from ..locality.subgraph_call import Workplace
-from ..model_call.call import ModelCall, model_call, prepare, short
-from ..model_call.edges import find_edge_index, is_edges
-from ..model_call.memory import Memory, budget
-from ..model_call.outputs import as_table, check_index
+from ..engine.process_state import Memory, budget
+from ..locality.prepared import Model, Place, PreparedCall
+from ..model_call.call import ModelCall, check_index, find_edge_index, is_edges, short
 from ..model_call.split_points import find_source
 from .adjacency import Adjacency, Bits, mask, members, union
 from .contexts import Contexts, Surroundings
 
 
 def contextual_scores(
-    model: Callable[..., Any],
+    model: Model,
     *args: Any,
     groups: Iterable[Iterable[int]],
     index: int | None = None,
@@ -46,7 +41,7 @@ def contextual_scores(
     """The contextual score φ of each group, ``[K]`` in float64, from one engine call.
 
     Args:
-        model: a PyG model or any callable that computes with PyTorch.
+        model: a PyG model or any callable that computes with PyTorch, or what `prepare` returned.
         *args: the model's arguments, node features first, or a PyG ``Data`` in their place.
         groups: lists of node ids. Nodes outside the computation graph contribute nothing and are left out.
         index: the node (or, in a batch, the graph) that is explained.
@@ -61,15 +56,15 @@ def contextual_scores(
         model_kwargs: keyword arguments of the model whose names are taken by this function.
         **kwargs: all other keyword arguments of the model.
     """
-    call = model_call(model, args, {**kwargs, **(model_kwargs or {})})
-    scorer = Scorer.of(model, call, index, target, reading, layer, options, memory, graph, contexts, seed)
+    prepared = PreparedCall.of(model, args, {**kwargs, **(model_kwargs or {})})
+    scorer = Scorer.of(prepared, index, target, reading, layer, options, memory, graph, contexts, seed)
     asked = [scorer.inside(group, f"group {number}") for number, group in enumerate(groups)]
     scorer.score(contextual=asked)
     return torch.tensor([scorer.contextual[group] for group in asked], dtype=torch.float64)
 
 
 def interaction(
-    model: Callable[..., Any],
+    model: Model,
     *args: Any,
     a: Iterable[int],
     b: Iterable[int],
@@ -85,7 +80,7 @@ def interaction(
     """What two groups do together beyond what each does alone: f^D(a ∪ b) − f^D(a) − f^D(b).
 
     Args:
-        model: a PyG model or any callable that computes with PyTorch.
+        model: a PyG model or any callable that computes with PyTorch, or what `prepare` returned.
         *args: the model's arguments, node features first, or a PyG ``Data`` in their place.
         a: node ids.
         b: node ids, none of them in a.
@@ -98,9 +93,9 @@ def interaction(
         model_kwargs: keyword arguments of the model whose names are taken by this function.
         **kwargs: all other keyword arguments of the model.
     """
-    call = model_call(model, args, {**kwargs, **(model_kwargs or {})})
+    prepared = PreparedCall.of(model, args, {**kwargs, **(model_kwargs or {})})
     none = torch.empty(2, 0, dtype=torch.long)  # nothing walks here
-    scorer = Scorer.of(model, call, index, target, reading, layer, options, memory, none)
+    scorer = Scorer.of(prepared, index, target, reading, layer, options, memory, none)
     a, b = _listed(a, "a"), _listed(b, "b")
     first, second = scorer.inside(a, "a"), scorer.inside(b, "b")
     if both := sorted(set(a) & set(b)):
@@ -116,37 +111,25 @@ class Scorer:
     Groups are sets of bits here: bit i stands for node ``nodes[i]``.
     """
 
-    def __init__(
-        self,
-        model: Any,
-        call: ModelCall,
-        work: Workplace,
-        reader: Reader,
-        surroundings: Surroundings,
-        prediction: Tensor,
-        index: int,
-        memory: Memory,
-    ) -> None:
-        self.model, self.call, self.work, self.reader, self.memory = model, call, work, reader, memory
+    def __init__(self, reader: Reader, surroundings: Surroundings, prediction: Tensor, index: int) -> None:
+        self.reader, self.place = reader, reader.place
         self.surroundings, self.adjacency = surroundings, surroundings.adjacency
         self.prediction, self.index, self.target = prediction, index, int(reader.classes[0])
-        self.nodes: list[int] = work.field.tolist()
+        self.nodes: list[int] = self.place.field.tolist()
         self.contributions: dict[Bits, float] = {}
         """f^D of all groups that were scored so far."""
         self.contextual: dict[Bits, float] = {}
         """φ of all groups that were asked for so far."""
         self.calls = 0
         """How often the engine was called."""
-        self.rounding = 64 * torch.finfo(call.x.dtype).eps
-        self._source = find_source(model, call)
+        self.rounding = 64 * torch.finfo(self.place.call.x.dtype).eps
         self._place = {node: bit for bit, node in enumerate(self.nodes)}
-        self._here = torch.tensor([ids[0] for ids in work.groups(work.field.unsqueeze(1))], dtype=torch.long)
+        self._here = self.place.here(self.place.field)
 
     @classmethod
     def of(
         cls,
-        model: Any,
-        call: ModelCall,
+        prepared: PreparedCall,
         index: Any = None,
         target: Any = None,
         reading: Reading = "contribution",
@@ -157,38 +140,34 @@ class Scorer:
         contexts: Contexts | None = None,
         seed: int = 0,
     ) -> "Scorer":
-        """Everything is checked, and the model is run once, plain, to see what it predicts and how deep it is."""
-        check_choices(reading, None, memory)
-        if isinstance(seed, bool) or not isinstance(seed, int):
-            raise TypeError(f"seed must be a whole number (got {seed!r})")
+        """Everything is checked before any group is scored."""
         question = Question(target, reading, layer=layer, options=Options.of(options), memory=memory)
-        contexts = Contexts.of(contexts)
-        prepare(model, call)
-        find_source(model, call)  # says what is wrong with the features
+        if isinstance(seed, bool) or not isinstance(seed, int):
+            raise TypeError(f"seed must be an integer (got {seed!r})")
+        contexts, call = Contexts.of(contexts), prepared.call
+        find_source(prepared.model, call)  # says what is wrong with the features
         if not isinstance(call.x, Tensor):
             raise NotImplementedError(
                 "groups grow in a graph with one type of nodes; with several use decompose with groups by type"
             )
-        seen = trace(model, call)
-        table = as_table(seen.output, call)
+        table = prepared.table(None)
         index = check_index(index, table)
-        classes = question.classes(table.values[[index]])
-        edges = _edges(graph, call)
-        work = workplace(model, call, seen, torch.tensor([index]), table.level)
-        reader = question.reader(work.rows, classes, seen, table.level)
-        marks = call.x[work.field].reshape(len(work.field), -1)
+        place = prepared.proven_place(torch.tensor([index], device=call.x.device), table.level)
+        predictions = table.values[[index]] if place.output is None else place.output
+        reader = question.reader(prepared, place, chosen_classes([target], predictions), table.level)
+        marks = call.x[place.field].reshape(len(place.field), -1)
         if table.level == "node":  # the explained node is like no other
-            marks = torch.cat([marks, (work.field == index).to(marks).unsqueeze(1)], 1)
-        adjacency = Adjacency(_numbered(edges, work.field, len(call.x)), len(work.field), marks)
-        around = Surroundings(adjacency, contexts, seen.hops, seed)
-        return cls(model, call, work, reader, around, table.values[index].detach().clone(), index, memory)
+            marks = torch.cat([marks, (place.field == index).to(marks).unsqueeze(1)], 1)
+        edges = _edges_inside(graph, prepared, place)
+        around = Surroundings(Adjacency(edges, len(place.field), marks), contexts, prepared.flow.rounds, seed)
+        return cls(reader, around, predictions[0].detach().clone(), index)
 
     def inside(self, group: Iterable[int], what: str) -> Bits:
         """A user's group as bits, without the nodes that cannot contribute."""
         nodes = _listed(group, what)
-        outside = [node for node in nodes if not 0 <= node < self.work.num_nodes]
+        outside = [node for node in nodes if not 0 <= node < self.place.num_nodes]
         if outside:
-            raise ValueError(f"{what} names nodes {short(outside)}, but ids go from 0 to {self.work.num_nodes - 1}")
+            raise ValueError(f"{what} names nodes {short(outside)}, but ids go from 0 to {self.place.num_nodes - 1}")
         return union(self._place[node] for node in nodes if node in self._place)
 
     def own(self, group: Bits) -> frozenset[int]:
@@ -214,27 +193,28 @@ class Scorer:
 
     def _ask(self, groups: list[Bits]) -> None:
         """One engine call; more only where the groups' masks alone would take a quarter of the memory."""
-        x = self.work.call.x
-        at_once = max(1, budget(self.memory, x.device) // (4 * len(x) * x.element_size())) if groups else 1
+        reader, x = self.reader, self.place.call.x
+        at_once = max(1, budget(reader.memory, x.device) // (4 * len(x) * x.element_size())) if groups else 1
+        source = find_source(reader.prepared.model, reader.prepared.call)
         for start in range(0, len(groups), at_once):
             some = groups[start : start + at_once]
             share = x.new_zeros(len(x), len(some))  # rows first, see `portions.rows`
             share[self._here] = mask(some, len(self.nodes)).to(share)
-            with whole_survey(self.model, self.call, self._source):
-                scores = self.reader.scores(self.model, self.work.call, share.t(), self.memory)
+            with whole_survey(reader.prepared.model, reader.prepared.call, source):
+                scores = reader.scores(share.t())
             self.calls += 1
             self.contributions.update(zip(some, scores.tolist(), strict=True))
 
 
 def _listed(group: Any, what: str) -> list[int]:
-    """Node ids as a list of whole numbers, or a clear error."""
+    """Node ids as a list of integers, or a clear error."""
     if isinstance(group, Tensor):
         group = group.reshape(-1).tolist()
     if isinstance(group, str | bytes) or not isinstance(group, Iterable):
         raise TypeError(f"{what} must be a list of node ids (got {group!r})")
     nodes = [item.item() if hasattr(item, "item") else item for item in group]
     if any(isinstance(node, bool) or not isinstance(node, int) for node in nodes):
-        raise TypeError(f"{what} must hold whole node ids (got {short(nodes)})")
+        raise TypeError(f"{what} must hold integer node ids (got {short(nodes)})")
     return nodes
 
 
@@ -246,15 +226,17 @@ def _edges(graph: Tensor | None, call: ModelCall) -> Tensor:
             "groups grow along edges, but no edge_index [2, E] is among the model's arguments; give it as graph=…"
         )
     if not is_edges(edges):
-        raise ValueError("graph must be edges, a tensor [2, E] of whole numbers")
+        raise ValueError("graph must be edges, a tensor [2, E] of integers")
     if edges.numel() and not (0 <= int(edges.min()) and int(edges.max()) < len(call.x)):
         raise ValueError(f"graph must name nodes from 0 to {len(call.x) - 1}")
     return edges.long()
 
 
-def _numbered(edges: Tensor, nodes: Tensor, num_nodes: int) -> Tensor:
-    """The edges among some nodes, numbered by their place in that list."""
-    place = edges.new_full((num_nodes,), -1)
-    place[nodes] = torch.arange(len(nodes), device=edges.device)
-    there = place[edges]
-    return there[:, (there >= 0).all(0)]
+def _edges_inside(graph: Tensor | None, prepared: PreparedCall, place: Place) -> Tensor:
+    """The edges along which groups are connected, between nodes that can contribute, numbered by their place there."""
+    field, own = place.field, find_edge_index(prepared.call)
+    if graph is None and own is not None and prepared.incoming is not None:
+        return torch.searchsorted(field, own[:, prepared.incoming.among(field)].long())
+    edges = _edges(graph, prepared.call).to(field.device)
+    there = torch.searchsorted(field, edges).clamp(max=len(field) - 1)
+    return there[:, (field[there] == edges).all(0)]

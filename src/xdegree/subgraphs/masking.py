@@ -14,10 +14,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..locality.subgraph_call import Workplace
-from ..model_call.call import ModelCall
-from ..model_call.edges import find_edge_index
-from ..model_call.outputs import as_table, find_batch
+from ..locality.prepared import Place
+from ..model_call.call import ModelCall, as_table, find_batch, find_edge_index
 from ..model_call.shadow_model import run_plain
 
 STACKED = 200_000
@@ -27,15 +25,15 @@ STACKED = 200_000
 class Masking:
     """Masked predictions of one explained row."""
 
-    def __init__(self, model: Any, work: Workplace, target: int) -> None:
-        self.model, self.call, self.target = model, work.call, target
-        self.row = int(work.rows[0])
-        n = len(work.call.x)
-        here = [ids[0] for ids in work.groups(work.field.unsqueeze(1))]
-        self._place = dict(zip(work.field.tolist(), here, strict=True))
+    def __init__(self, model: Any, place: Place, target: int) -> None:
+        self.model, self.call, self.target = model, place.call, target
+        self.row = int(place.rows[0])
+        n = len(place.call.x)
+        here = place.here(place.field).tolist()
+        self._place = dict(zip(place.field.tolist(), here, strict=True))
         self._known: dict[frozenset[int], float] = {}
         self._everything = frozenset(range(n))
-        self._num_rows = len(as_table(run_plain(model, work.call), work.call).values)
+        self._num_rows = len(as_table(run_plain(model, place.call), place.call).values)
         self._stackable: bool | None = None
 
     def fidelity(self, group: Collection[int]) -> tuple[float, float]:

@@ -1,6 +1,6 @@
 """One subgraph as the answer: connected, of at most so many nodes, that carries the prediction best."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -8,8 +8,8 @@ from torch import Tensor
 
 from ..attribution.scores import Reading
 from ..engine.options import Options
-from ..model_call.call import model_call
-from ..model_call.memory import Memory
+from ..engine.process_state import Memory
+from ..locality.prepared import Model, PreparedCall
 from ..results.tree import ExplanationTree
 from .adjacency import Bits, members
 from .agglomerate import Growth, grown_tree
@@ -43,7 +43,7 @@ class Subgraph:
 
 
 def pick_subgraph(
-    model: Callable[..., Any],
+    model: Model,
     *args: Any,
     size: int | None = None,
     sparsity: float | None = None,
@@ -69,7 +69,7 @@ def pick_subgraph(
     alone is found too. Nothing is drawn but the tree's contexts; ties go to the smaller node ids.
 
     Args:
-        model: a PyG model or any callable that computes with PyTorch.
+        model: a PyG model or any callable that computes with PyTorch, or what `prepare` returned.
         *args: the model's arguments, node features first, or a PyG ``Data`` in their place.
         size: the most nodes that the subgraph may have.
         sparsity: instead of a size, the share of nodes to keep, 0 to 1, as the paper defines it (elsewhere
@@ -91,11 +91,11 @@ def pick_subgraph(
         **kwargs: all other keyword arguments of the model.
     """
     _check(size, sparsity, objective, beam)
-    call = model_call(model, args, {**kwargs, **(model_kwargs or {})})
-    scorer = Scorer.of(model, call, index, target, reading, layer, options, memory, graph, contexts, seed)
+    prepared = PreparedCall.of(model, args, {**kwargs, **(model_kwargs or {})})
+    scorer = Scorer.of(prepared, index, target, reading, layer, options, memory, graph, contexts, seed)
     most = max(1, int(sparsity * len(scorer.nodes))) if sparsity is not None else size or 1
     guides = _guides(tree or grown_tree(scorer, Growth()), scorer, most)
-    masking = Masking(scorer.model, scorer.work, scorer.target)
+    masking = Masking(prepared.model, scorer.place, scorer.target)
     search = _Search(scorer, masking, objective)
     best = search.best(min(most, len(scorer.nodes)), beam, guides)
     scorer.score(contributions=[best])

@@ -1,0 +1,403 @@
+"""A call of a model with its plain forward pass: which part of the graph an answer needs, and the proof of it.
+
+The part is cut out first and becomes a call of its own. Its output for the explained rows is compared with the model's
+own; where the two differ, or other operations ran, the model looks at more than the messages that reach a row, and the
+whole call is used.
+"""
+
+import zlib
+from collections.abc import Callable, Iterator
+from copy import copy
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Union
+
+import torch
+from torch import Tensor, nn
+
+from ..engine.portions import leaves
+from ..engine.sparse_rows import TooMuch
+from ..model_call.call import Level, ModelCall, Table, as_table, find_batch, find_edge_index, model_call
+from ..model_call.diagnose import check_call
+from ..model_call.shadow_model import Plain, run_plain, shadow_of
+from .message_flow import Incoming, MessageFlow, Sampling, watched_pass
+
+SMALL = 2**13
+"""Nodes and edges up to which nothing is cut out: that would cost more than it saves."""
+MOST = 1 / 2
+"""The share of all nodes above which a part saves nothing."""
+ROUNDING = 512
+"""Units in the last place by which the output of a part may differ from the model's own."""
+
+WHOLE = "whole graph"
+BEYOND = "whole graph: the model looks beyond the neighborhood"
+VERIFIED = "neighborhood, verified"
+UNVERIFIED = "neighborhood, not verified"
+SAMPLED = "sampled neighborhood"
+
+
+Model = Union[Callable[..., Any], "PreparedCall"]
+"""What may stand in the place of a model: itself, or what was prepared with its arguments."""
+
+
+class StaleError(RuntimeError):
+    """The model, the features or the edges changed after they were prepared."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where explained rows are computed: the user's own call, or a part of its graph as a call of its own."""
+
+    call: ModelCall
+    rows: Tensor
+    """The explained rows of this call's output."""
+    output: Tensor | None
+    """``[rows, C]``: what this call gives for them, without portions."""
+    scope: str
+    """What was worked on and whether it was checked, for the user."""
+    field: Any
+    """The nodes that can contribute, by their own ids; a dict by type where there are several."""
+    num_nodes: int
+    """Of the whole graph."""
+    nodes: Tensor | None = None
+    """The nodes of the part by their own ids; None for the user's own call."""
+    edges: Tensor | None = None
+    """The edges of the part by their own ids; None for the user's own call."""
+    distance: Tensor | None = None
+    """Of each node of the call, in hops from what is explained; None where messages cannot be followed."""
+    rounds: int = 0
+    """How often messages are passed."""
+
+    def here(self, ids: Tensor) -> Tensor:
+        """Nodes as this call numbers them."""
+        return ids if self.nodes is None else torch.searchsorted(self.nodes, ids)
+
+
+class PreparedCall:
+    """A call of a model, its plain forward pass, and the index of its edges.
+
+    Args:
+        model: the user's model.
+        call: its arguments.
+        trust: do without the pass over the whole graph; neighborhoods are then not verified.
+    """
+
+    def __init__(self, model: Any, call: ModelCall, trust: bool = False) -> None:
+        check_call(model, call)
+        self.model, self.call, self.trust = model, call, trust
+        self.output: Any = None
+        if trust:
+            self.flow = self._flow_of_a_few()
+        else:
+            self.output, self.flow = watched_pass(model, replace(call, part=None))
+        self.margin = 0
+        """Hops that a cut needs beyond the rounds of messages: 1 where layers look at the degrees of neighbors."""
+        self._marks: dict[str, Any] | None = None
+
+    @classmethod
+    def of(cls, model: Any, args: tuple[Any, ...], kwargs: dict[str, Any], trust: bool = False) -> "PreparedCall":
+        """The user's model and its arguments; or, in the place of the model, what was prepared before."""
+        if not isinstance(model, PreparedCall):
+            return cls(model, model_call(model, args, kwargs), trust)
+        if args or kwargs:
+            raise TypeError(
+                "the model's arguments were given to prepare() already"
+                f" (got {len(args)} more and {sorted(kwargs)}); prepare another call for other arguments"
+            )
+        return model
+
+    def of_part(self, part: Any) -> "PreparedCall":
+        """The same for another part of the output."""
+        if part == self.call.part:
+            return self
+        other = copy(self)
+        other.call = replace(self.call, part=part)
+        return other
+
+    def table(self, level: Level | None) -> Table:
+        """The model's own output, with a row for each prediction."""
+        if self.output is not None:
+            return as_table(self.call.picked(self.output), self.call, level)
+        rows = self.call.x.new_zeros(len(self.call.x), 1)
+        return as_table(rows, self.call, "node")
+
+    @cached_property
+    def incoming(self) -> Incoming | None:
+        """Who receives messages from whom; None where edges are unknown, or messages go in no or both directions."""
+        edges, x = find_edge_index(self.call), self.call.x
+        if edges is None or self.flow.direction is None or not isinstance(x, Tensor):
+            return None
+        if edges.numel() and not (0 <= int(edges.min()) and int(edges.max()) < len(x)):
+            return None
+        return Incoming(edges, len(x), self.flow.direction)
+
+    # Where rows are computed.
+
+    def place(self, rows: Tensor, level: Level, sampling: Sampling | None = None, limit: float | None = None) -> Place:
+        """The call that some rows are computed by: their neighborhood if that gives the model's own output.
+
+        A limit in bytes refuses, by `TooMuch`, a part that is too large for several rows at once.
+        """
+        self.check_unchanged()
+        seeds = self._seeds(rows, level)
+        if seeds is None:
+            return self._all(rows, level)
+        if self._is_small and sampling is None:
+            return self._followed(rows, seeds, level, WHOLE)
+        if sampling is not None or self.trust:
+            return self._on_trust(rows, seeds, level, sampling, limit)
+        own = self._own(rows, level)
+        for margin in (self.margin, 1 - self.margin):
+            part = self._part(rows, seeds, level, margin, None, limit)
+            if len(part.call.x) > MOST * part.num_nodes:
+                return self._followed(rows, seeds, level, WHOLE)
+            output = self._output_of(part, level)
+            if output is not None and agree(output, own):
+                self.margin = margin
+                return replace(part, output=output, scope=VERIFIED)
+        self._refuse_if_changed()
+        return self._followed(rows, seeds, level, BEYOND)
+
+    def proven_place(self, rows: Tensor, level: Level) -> Place:
+        """The same for passes that do not follow messages: the nodes that are left out are shown not to contribute.
+
+        Features that must not matter become NaN, which no arithmetic forgets: if the predictions stay, there is no way
+        from these features to them.
+        """
+        place = self.place(rows, level)
+        if self.trust or not isinstance(place.field, Tensor) or len(place.field) == place.num_nodes:
+            return place
+        if self.is_closed(place.field, rows, level):
+            return place
+        return self._all(rows, level, BEYOND)
+
+    def is_closed(self, field: Tensor, rows: Tensor, level: Level) -> bool:
+        """Whether no other nodes than these affect some rows of the output."""
+        x = self.call.x
+        if not isinstance(x, Tensor) or not x.is_floating_point():
+            return False
+        poisoned = torch.full_like(x, torch.nan)
+        poisoned[field] = x[field]
+        try:
+            output = run_plain(self.model, self.call, (x, poisoned))
+            return agree(as_table(output, self.call, level).values[rows], self._own(rows, level))
+        except Exception:  # noqa: BLE001 (a model may refuse such features in any way)
+            return False
+
+    def _seeds(self, rows: Tensor, level: Level) -> Tensor | None:
+        """The nodes that some rows are about: themselves, or the ends of links; None where messages do not tell."""
+        if level == "graph" or self.incoming is None:
+            return None
+        links = self.call.get("edge_label_index") if level == "link" else None
+        if level == "link":
+            return None if links is None else links[:, rows].flatten().unique()
+        return rows
+
+    @property
+    def _is_small(self) -> bool:
+        edges = find_edge_index(self.call)
+        return len(self.call.x) + (0 if edges is None else edges.shape[1]) <= SMALL
+
+    def _own(self, rows: Tensor, level: Level) -> Tensor:
+        return self.table(level).values[rows]
+
+    def _all(self, rows: Tensor, level: Level, scope: str = WHOLE) -> Place:
+        """The user's own call; of a batch of graphs only the nodes of the explained ones, if they are enough."""
+        x = self.call.x
+        if not isinstance(x, Tensor):
+            kinds = {kind: torch.arange(len(value), device=value.device) for kind, value in x.items()}
+            return Place(self.call, rows, self._own(rows, level), scope, kinds, sum(map(len, kinds.values())))
+        batch = find_batch(self.call) if level == "graph" and scope is WHOLE else None
+        if batch is None:
+            field = torch.arange(len(x), device=x.device)
+        else:
+            field = torch.isin(batch, rows.to(batch.device)).nonzero().flatten()
+        return Place(self.call, rows, self._own(rows, level), scope, field, len(x))
+
+    def _followed(self, rows: Tensor, seeds: Tensor, level: Level, scope: str) -> Place:
+        """The user's own call, with the distance of each node."""
+        assert self.incoming is not None
+        if not self._is_small:
+            self._refuse_if_changed()
+        n, rounds = len(self.call.x), self.flow.rounds
+        ball = self.incoming.ball(seeds, rounds)
+        distance = torch.full((n,), rounds + 1, device=rows.device)
+        distance[ball.nodes] = ball.distance
+        output = self._own(rows, level)
+        return Place(self.call, rows, output, scope, ball.nodes, n, distance=distance, rounds=rounds)
+
+    def _part(
+        self,
+        rows: Tensor,
+        seeds: Tensor,
+        level: Level,
+        margin: int,
+        sampling: Sampling | None,
+        limit: float | None,
+    ) -> Place:
+        """The edges along which messages arrive in time, and the nodes that they connect, as a call of their own."""
+        assert self.incoming is not None
+        edge_index, rounds = find_edge_index(self.call), self.flow.rounds
+        assert edge_index is not None
+        ball = self.incoming.ball(seeds, rounds + margin, sampling)
+        if self._marks is not None:
+            given = edge_index[:, ball.edges].long()
+            if not torch.equal(given if self.incoming.end == 1 else given.flip(0), ball.ends):
+                self._refuse_if_changed()
+        ends = torch.searchsorted(ball.nodes, edge_index[:, ball.edges])
+        links = self.call.get("edge_label_index") if level == "link" else None
+        own = None if links is None else torch.searchsorted(ball.nodes, links[:, rows])
+        call = subgraph_call(self.call, edge_index, ball.nodes, ball.edges, ends, own)
+        if limit is not None and len(rows) > 1 and (wanted := call.plain_size(self.model)) > limit:
+            raise TooMuch(wanted / limit)
+        there = torch.searchsorted(ball.nodes, rows) if links is None else torch.arange(len(rows), device=rows.device)
+        field = ball.nodes[ball.distance <= rounds]
+        scope = UNVERIFIED if sampling is None else SAMPLED
+        n = len(self.call.x)
+        return Place(call, there, None, scope, field, n, ball.nodes, ball.edges, ball.distance, rounds)
+
+    def _on_trust(
+        self, rows: Tensor, seeds: Tensor, level: Level, sampling: Sampling | None, limit: float | None
+    ) -> Place:
+        """A neighborhood that is not compared with the model: with one hop more only if that changes the output."""
+        part = self._part(rows, seeds, level, self.margin, sampling, limit)
+        output = self._output_of(part, level, strict=False)
+        if self.margin == 0:
+            wider = self._part(rows, seeds, level, 1, sampling, limit)
+            other = self._output_of(wider, level, strict=False)
+            if output is None or other is None or not agree(output, other):
+                self.margin, part, output = 1, wider, other
+        if output is None:
+            raise ValueError(
+                "the model cannot be run on a neighborhood alone, so it cannot be taken on trust or sampled: explain it"
+                " on the whole graph"
+            )
+        return replace(part, output=output)
+
+    def _output_of(self, part: Place, level: Level, strict: bool = True) -> Tensor | None:
+        """The explained rows of a part's own output; None if the model does not run on it as it does on the whole."""
+        try:
+            with torch.no_grad(), Plain() as plain:
+                output = part.call.run(shadow_of(self.model))
+            if strict and plain.operations != self.flow.operations:
+                return None
+            return as_table(output, part.call, level).values[part.rows]
+        except Exception:  # noqa: BLE001 (a model that is made for the whole graph may fail in any way)
+            return None
+
+    def _flow_of_a_few(self) -> MessageFlow:
+        """How messages are passed, from a pass on a handful of nodes."""
+        edge_index = find_edge_index(self.call)
+        if edge_index is None or not edge_index.shape[1] or not isinstance(self.call.x, Tensor):
+            raise ValueError("trust_neighborhood needs node features x and an edge_index [2, E] with at least one edge")
+        edges = torch.arange(min(8, edge_index.shape[1]), device=edge_index.device)
+        nodes = edge_index[:, edges].unique()
+        few = subgraph_call(self.call, edge_index, nodes, edges, torch.searchsorted(nodes, edge_index[:, edges]), None)
+        output, flow = watched_pass(self.model, few)
+        if not isinstance(output, Tensor) or not output.dim() or len(output) != len(nodes) or flow.direction is None:
+            raise ValueError(
+                "trust_neighborhood is for models that predict nodes by passing messages along edge_index; this one"
+                " gives something else on a neighborhood"
+            )
+        return flow
+
+    # Whether what was prepared is still what it was.
+
+    def remember(self) -> None:
+        """Note what the model, the features and the edges are, for an object that is asked several times."""
+        self._marks = {name: _checksum(value) for name, value in self._contents()}
+        self._seen_edges = self._edge_marks()
+
+    def check_unchanged(self) -> None:
+        """Raise if the edges are no longer those of the index, however they were written to."""
+        if self._marks is not None and not torch.equal(self._edge_marks(), self._seen_edges):
+            self._refuse_if_changed()
+
+    def confirm(self, place: Place, output: Tensor) -> None:
+        """Raise if a pass over portions gave another output than the plain one: something was changed in between."""
+        if place.output is not None and not agree(output, place.output) and place.output.isfinite().all():
+            self._refuse_if_changed()
+            raise StaleError(
+                "the model gives another output each time it is called on the same arguments; make it deterministic"
+                " (is a random number drawn outside of PyTorch, or an attribute changed?) and explain it again"
+            )
+
+    def confirm_output(self, output: Any) -> None:
+        """The same for all rows of all parts."""
+        parts = zip(leaves(output), leaves(self.output), strict=False)
+        if not all(torch.equal(a, b) for a, b in parts if isinstance(a, Tensor) and isinstance(b, Tensor)):
+            self._refuse_if_changed()
+
+    def _refuse_if_changed(self) -> None:
+        if self._marks is None:
+            return
+        changed = [name for name, value in self._contents() if self._marks.get(name) != _checksum(value)]
+        if changed:
+            raise StaleError(f"{', '.join(changed[:4])} changed after prepare(); call xdegree.prepare again")
+
+    def _contents(self) -> Iterator[tuple[str, Tensor]]:
+        if isinstance(self.model, nn.Module):
+            yield from ((f"parameter {name!r}", p) for name, p in self.model.named_parameters())
+            yield from ((f"buffer {name!r}", b) for name, b in self.model.named_buffers())
+        for name, value in self.call.named_values():
+            tensors = [leaf for leaf in leaves(value) if isinstance(leaf, Tensor)]
+            yield from ((name if len(tensors) == 1 else f"{name}[{i}]", t) for i, t in enumerate(tensors))
+
+    def _edge_marks(self) -> Tensor:
+        """All edges, or of very many the sums of their receivers by blocks.
+
+        Sums do not see that two edges swapped their receivers, but one of these then leaves the part that is cut out,
+        and the edges of that are compared one by one.
+        """
+        edges = find_edge_index(self.call)
+        if edges is None or self.incoming is None:
+            return torch.empty(0)
+        ends = edges[self.incoming.end]
+        if len(ends) <= BLOCKS**2:
+            return edges.clone()
+        whole = len(ends) // BLOCKS * BLOCKS
+        return torch.cat([ends[:whole].view(BLOCKS, -1).sum(1), ends[whole:]])
+
+
+BLOCKS = 512
+
+
+def agree(output: Tensor, own: Tensor) -> bool:
+    """Whether two outputs are the same up to rounding, row by row."""
+    if output.shape != own.shape:
+        return False
+    allowed = min(0.05, ROUNDING * torch.finfo(own.dtype).eps)
+    return bool(((output - own).abs() <= allowed * own.abs().amax(1, keepdim=True)).all())
+
+
+def subgraph_call(
+    call: ModelCall, edge_index: Tensor, nodes: Tensor, edges: Tensor, ends: Tensor, links: Tensor | None
+) -> ModelCall:
+    """The call with some of its nodes and edges; the ends of edges and links as it numbers them.
+
+    What has a row per node or edge is told by its length, where both are the same by its name. A wrong guess gives
+    another output, or none, and that is noticed.
+    """
+    n, e, old_links = len(call.x), edge_index.shape[1], call.get("edge_label_index")
+
+    def part(name: str, value: Any) -> Any:
+        if value is edge_index:
+            return ends
+        if links is not None and value is old_links:
+            return links
+        if name == "num_nodes" and isinstance(value, int):
+            return len(nodes)
+        if isinstance(value, Tensor) and value.dim() and value.shape[0] in (n, e):
+            of_edges = value.shape[0] == e and (n != e or name.startswith("edge"))
+            return value[edges if of_edges else nodes]
+        return value
+
+    return call.mapped(part)
+
+
+def _checksum(value: Tensor) -> Any:
+    dense = value.detach().coalesce().values() if value.layout == torch.sparse_coo else value.detach()
+    if dense.layout != torch.strided:
+        dense = dense.values()
+    flat = dense.contiguous().cpu().reshape(-1).view(torch.uint8)
+    return tuple(value.shape), zlib.crc32(flat.numpy().data)
