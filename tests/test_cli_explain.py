@@ -150,9 +150,9 @@ def test_every_kind(capsys, args, explained, head):
 
 
 def test_edges_have_a_table_of_their_own(capsys):
-    found = lines(capsys, "f.py:nodes", "--index", "1", "--edges", "pair", "--top", "1")
+    found = lines(capsys, "f.py:nodes", "--index", "1", "--edge-scores", "pair", "--top", "1")
     assert [line for line in found if line[-1] == "score"] == [["node", "score"], ["node", "node", "score"]]
-    every = lines(capsys, "f.py:nodes", "--index", "1", "--edges", "pair")
+    every = lines(capsys, "f.py:nodes", "--index", "1", "--edge-scores", "pair")
     pairs = [tuple(sorted(line[:2])) for line in every if len(line) == 3 and line[0] != "node"]
     assert len(pairs) == len(set(pairs)) == 3, "both directions are one pair"
 

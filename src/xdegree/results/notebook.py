@@ -92,10 +92,16 @@ def decomposition_table(d: "Decomposition") -> str | None:
 
 
 def explanations_table(found: "Explanations") -> str:
-    """One line per prediction: its output and the three strongest nodes."""
+    """One line per prediction: its output and the three strongest scores."""
     rows: list[Any] = []
+    level = "index"
     for e in found[:ROWS]:
-        best = ", ".join(f"{node}: {score:+.3g}" for node, score in e.top(3))
+        level = e.level or level
+        best = ", ".join(f"{_place(name)}: {score:+.3g}" for name, score in e.top(3))
         rows.append((str(e.index), str(e.target), f"{e.prediction[e.target]:+.3g}", best))
     left = f"{len(found) - ROWS} more" if len(found) > ROWS else ""
-    return table((found.level or "index", "class", "output", "strongest nodes"), rows, left)
+    return table((level, "class", "output", "strongest scores"), rows, left)
+
+
+def _place(name: Any) -> str:
+    return " ".join(map(str, name)) if isinstance(name, tuple) else str(name)
