@@ -44,6 +44,7 @@ def make_app(examples: Sequence[Example], *, hosts: Sequence[str] = LOCAL, patie
         on_error=_complain,
         meta_tags=[{"name": "viewport", "content": "width=device-width, initial-scale=1"}],
     )
+    app.index_string = app.index_string.replace("<html>", '<html lang="en">')
     app.server.config["TRUSTED_HOSTS"] = list(hosts)
     app.server.config["MAX_CONTENT_LENGTH"] = 4 * MAX_UPLOAD
     app.server.after_request(_guard)
