@@ -70,9 +70,12 @@ class Example:
         return int(self.items[0].data.x.shape[1])
 
     def like_its_own(self, data: Data) -> Data:
-        """A graph from elsewhere with features of the type, and in the place, of the model's own."""
-        data.x = data.x.to(self.items[0].data.x)
-        data.edge_index = data.edge_index.to(data.x.device)
+        """A graph from elsewhere whose tensors have the type, and are in the place, of the model's own."""
+        own = self.items[0].data
+        for name in data.keys():  # noqa: SIM118 (a Data object is no dict)
+            if isinstance(data[name], Tensor):
+                like = own[name] if isinstance(own.get(name), Tensor) else None
+                data[name] = data[name].to(own.x.device, None if like is None else like.dtype)
         return data
 
 
