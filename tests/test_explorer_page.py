@@ -21,6 +21,8 @@ pytest.importorskip("rdkit", reason='no RDKit: pip install "xdegree[chem]"')
 from xdegree.datasets import molecule_of
 from xdegree.explorer import make_app, server
 from xdegree.explorer.subject import Example, Item
+from xdegree.explorer.user_model import own_example
+from xdegree.factories import made_with_views
 from xdegree.models import GCN
 
 if TYPE_CHECKING:
@@ -528,3 +530,93 @@ def test_what_is_stale_is_dimmed_while_methods_are_asked(
     go.set()
     said(shown, "#compare-said", "Spearman")
     until(shown, "document.querySelector('#dimmed').className === ''")
+
+
+FACTORY = """
+import torch
+from torch import nn
+from torch_geometric.data import Data
+from torch_geometric.nn import GCNConv, global_add_pool
+from torch_geometric.utils import from_smiles
+
+
+class Net(nn.Module):
+    def __init__(self, width, outputs):
+        super().__init__()
+        torch.manual_seed(0)
+        self.conv, self.out = GCNConv(width, 8), nn.Linear(8, outputs)
+
+    def forward(self, data):
+        return self.out(global_add_pool(self.conv(data.x, data.edge_index).relu(), data.batch))
+
+
+def molecule(smiles):
+    data = from_smiles(smiles)
+    data.x = data.x.float()
+    return data
+
+
+def sentence(text):
+    words = text.split()
+    path = torch.arange(len(words) - 1)
+    edges = torch.stack([path, path + 1])
+    x = torch.tensor([[len(word), word.count("e")] for word in words]).float()
+    return Data(x=x, edge_index=torch.cat([edges, edges.flip(0)], 1), words=words)
+
+
+def solubility():
+    return Net(9, 1), ([molecule(s) for s in ("CCO", "c1ccccc1")],)
+
+
+def moods():
+    return Net(2, 2), ([sentence("three green trees here"), sentence("a b")],), {}, {"sentence": sentence}
+"""
+
+
+@pytest.fixture
+def own(tmp_path: Path, page: "Page", request: pytest.FixtureRequest) -> "Iterator[Page]":
+    """The page of a model of one's own, as the command makes it of a factory."""
+    (tmp_path / "mine.py").write_text(FACTORY)
+    (model, args, kwargs), views = made_with_views(f"{tmp_path / 'mine.py'}:{request.param}")
+    listening = server(make_app([own_example(model, args, kwargs, views=views)]), port=0)
+    thread = threading.Thread(target=listening.serve_forever)
+    thread.start()
+    page.set_default_timeout(60_000)
+    page.goto(f"http://127.0.0.1:{listening.server_port}/")
+    page.wait_for_selector("#scores")
+    yield page
+    page.goto("about:blank")
+    listening.shutdown()
+    thread.join()
+    listening.server_close()
+
+
+@pytest.mark.parametrize("own", ["solubility"], indirect=True)
+def test_ones_own_molecules_and_smiles(own: "Page") -> None:
+    drawn(own, 3)
+    said(own, "#title", "CCO")
+    said(own, "#first-caption", "contribution to the output (its own unit): red raises the output, blue lowers it")
+    assert "class" not in own.inner_text("main").lower()
+    own.fill("#smiles", "CC(=O)[O-]")
+    own.keyboard.press("Enter")
+    drawn(own, 4)
+    until(own, f"{CY}._cyreg.cy.nodes().map((n) => n.data('label')).join() === 'C,C,O,O⁻'")
+    said(own, "#note", "Your molecule, 4 atoms. Net, ")
+    click(own, 2, 3)
+    said(own, "#row-a", "Group A (2)")
+    assert not own.locator("#sentence").is_visible()
+
+
+@pytest.mark.parametrize("own", ["moods"], indirect=True)
+def test_ones_own_sentences(own: "Page") -> None:
+    drawn(own, 4)
+    said(own, "#title", "three green trees here")
+    own.fill("#sentence", "  we need more sleep please ")
+    own.click("#sentence-go")
+    drawn(own, 5)
+    said(own, "#title", "we need more sleep please")
+    assert own.evaluate(f"{CY}._cyreg.cy.nodes('.word').length") == 5
+    own.fill("#sentence", "x" * 1000)
+    own.click("#sentence-go")
+    said(own, "#own-said", "takes up to 600")
+    assert not own.locator("#smiles").is_visible()
