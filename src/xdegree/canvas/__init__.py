@@ -7,6 +7,7 @@ from .base import Canvas, Edge, edge_of
 from .colours import GREY, INK, NOTHING, SIGNED, is_dark, signed_colour, text_on
 from .graph import graph_canvas
 from .molecule import Molecule, molecule_canvas
+from .overview import Occurrence, Overview, functional_groups, overview
 from .scores import (
     ScoresLike,
     described,
@@ -27,6 +28,10 @@ __all__ = [
     "graph_canvas",
     "molecule_canvas",
     "sentence_canvas",
+    "overview",
+    "Overview",
+    "Occurrence",
+    "functional_groups",
     "ScoresLike",
     "node_scores",
     "edge_scores",

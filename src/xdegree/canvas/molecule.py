@@ -86,8 +86,7 @@ def molecule_canvas(
             )
         drawn = _from_graph(graph, atoms)
     else:
-        drawn = _from_smiles(smiles) if smiles is not None else chem.Mol(mol)
-        drawn = _with_nodes(drawn, num_nodes)
+        drawn = mol_of(smiles, num_nodes) if smiles is not None else _with_nodes(chem.Mol(mol), num_nodes)
     if drawn.GetNumAtoms() == 0:
         raise ValueError("the molecule has no atoms: there is nothing to show")
     return _laid_out(drawn)
@@ -100,6 +99,11 @@ def _chem() -> Any:
         message = 'drawing molecules needs rdkit: pip install "xdegree[chem]"'
         raise ModuleNotFoundError(message, name="rdkit") from error
     return Chem
+
+
+def mol_of(smiles: str, num_nodes: int | None = None) -> "Mol":
+    """The molecule of a SMILES, with all hydrogens if so many nodes say that they are nodes too."""
+    return _with_nodes(_from_smiles(smiles), num_nodes)
 
 
 def _from_smiles(smiles: str) -> "Mol":

@@ -32,7 +32,9 @@ class HtmlReport:
     title: str = "report"
 
     def __repr__(self) -> str:
-        return f"HtmlReport({self.title!r}, {len(self.html) / 1e6:.1f} MB; save(path) writes the file)"
+        size = len(self.html)
+        said = f"{size / 1e6:.1f} MB" if size > 1e6 else f"{size / 1e3:.0f} kB"
+        return f"HtmlReport({self.title!r}, {said}; save(path) writes the file)"
 
     def _repr_html_(self) -> str:
         """How notebooks show it: the page in a frame of bounded height."""
@@ -108,12 +110,12 @@ def report(
         "groups": listed.html,
         "settings": settings_table(explanation, tree, settings or {}),
         "hidden": "" if tree is not None and tree.levels else "hidden",
-        "style": _text("page.css"),
-        "script": _text("page.js"),
+        "style": text_of("page.css"),
+        "script": text_of("page.js"),
         "content": _packed(json.dumps(content, separators=(",", ":"))),
         "library": _library(),
     }
-    return HtmlReport(_filled(_text("page.html"), parts), heading)
+    return HtmlReport(filled(text_of("page.html"), parts), heading)
 
 
 def _explained(e: Explanation, classes: Sequence[str] | None) -> str:
@@ -163,11 +165,12 @@ def _packed(text: str) -> str:
     return base64.b64encode(gzip.compress(text.encode(), 9, mtime=0)).decode()
 
 
-def _text(name: str) -> str:
+def text_of(name: str) -> str:
+    """A file of this folder."""
     return (files(__package__) / name).read_text(encoding="utf-8")
 
 
-def _filled(template: str, parts: Mapping[str, Any]) -> str:
+def filled(template: str, parts: Mapping[str, Any]) -> str:
     """The template with its ``{{name}}`` replaced, once: what a part holds is not looked at again."""
     pieces = template.split("{{")
     filled = [pieces[0]]
