@@ -4,9 +4,10 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --disable-pip-version-check
 PINS   := pyproject.toml constraints.txt
+FAST   := $(addprefix tests/test_,registry.py locality.py explain.py untouched.py batches.py tree.py package.py docs.py)
 
 .DELETE_ON_ERROR:
-.PHONY: help demo test lint types format docs coverage results bench dist clean
+.PHONY: help demo check test lint types format docs coverage results bench dist clean
 
 help:  ## show this list
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "%-14s %s\n", $$1, $$2 }'
@@ -14,12 +15,16 @@ help:  ## show this list
 demo: $(VENV)/.demo  ## train the paper's GCN on BA-Shapes, explain it, write a picture and a report
 	@$(BIN)/python -m xdegree.demo
 
-test: lint types  ## lint, types, tests (args: ARGS="tests/test_rules.py -k name")
+check: lint types  ## lint, types and the fast tests, in under a minute
+	$(BIN)/python -m pytest -q $(FAST)
+
+test: lint types  ## lint, types, all tests (args: ARGS="tests/test_rules.py -k name")
 	$(BIN)/python -m pytest $(ARGS)
 
-lint: $(VENV)/.dev  ## ruff: rules and format
+lint: $(VENV)/.dev  ## ruff: rules and format; import-linter: the order of the folders
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports --no-logo >/dev/null || $(BIN)/lint-imports --no-logo
 
 types: $(VENV)/.dev  ## mypy, strict
 	$(BIN)/mypy

@@ -62,6 +62,17 @@ principles of the paper decide everything that it does not spell out:
   those of a GCN: a group contributes what its values carry, and all nodes together contribute everything.
 - **log_softmax** is no softmax but a telescoping sum like an activation, with −log C as its constant.
 - **A constant f(0) ≠ 0** of an activation, as ½ of a sigmoid, comes from neither portion: it is a bias.
+- **A gate instead of an order.** `Options(activation="gate")` gives the target of an activation γ·(f(T) − f(0))/T, T
+  being the total: each portion passes as the total does. It is linear in γ, so contributions of disjoint groups add up,
+  and where T = 0 nothing passes. Functions of several numbers (norms, log_softmax) have no such quotient and take both
+  orders.
+- **Units that are 0.** By every order of the telescoping sum a ReLU whose output is 0 can have portions of +5 and −5;
+  a normalisation behind it that scales by 1,000 makes thousands of them, where the model itself computes numbers near
+  1. `Options(bound="output")` clips each portion of an activation to lie between 0 and what the unit put out,
+  f(T) − f(0). The interval is symmetric about its half, so a group and the rest still add up where they did. For ReLU
+  every order, and the gate, then is the same rule: γ clipped to 0 … T where T is positive, 0 elsewhere. Linear maps,
+  norms and log_softmax have no units that are 0 and stay as they are. Without a bound, contributions of more than ten
+  times the largest value of the model raise a warning that names the module.
 - **Proportional functions.** Where f(γ) alone might leave the domain of f or overflow (a logarithm, a root, an
   exponential, 1/x), f of the total is shared by |γ| : |β|.
 - **Ties** of a maximum are shared equally among the rows that reach it up to rounding, so that scores do not depend

@@ -50,16 +50,27 @@ def with_bias(gamma: Tensor, beta: Tensor, bias: Tensor, options: Options) -> Te
     return out
 
 
+def ordered(first: Tensor, last: Tensor, options: Options) -> Tensor:
+    """The orders of a telescoping sum; a function of several numbers has no gate and takes both."""
+    both = (first + last) / 2
+    return {"target-first": first, "target-last": last, "both-orders": both, "gate": both}[options.activation]
+
+
 def telescoped(f: Callable[[Tensor], Tensor]) -> Twin:
-    """f(γ) first, or last, or both; f(0) is a bias."""
+    """f(γ) first, or last, or both, or γ·(f(T) − f(0))/T; perhaps no more than f(T) − f(0); f(0) is a bias."""
 
     def twin(gamma: Tensor, beta: Tensor, options: Options) -> Tensor:
         out = torch.zeros_like(gamma)
         zero = f(torch.zeros(1, dtype=gamma.dtype)).item()
         for i in entries(gamma.shape):
             g, b = gamma[i].reshape(1), beta[i].reshape(1)
-            first, last = (f(g) - zero).item(), (f(g + b) - f(b)).item()
-            out[i] = {"target-first": first, "target-last": last, "both-orders": (first + last) / 2}[options.activation]
+            whole = f(g + b).item() - zero
+            if options.activation == "gate":
+                out[i] = g.item() * whole / (g + b).item() if (g + b).item() else 0.0
+            else:
+                out[i] = ordered(f(g) - zero, f(g + b) - f(b), options).item()
+            if options.bound == "output":
+                out[i] = min(max(out[i].item(), min(whole, 0.0)), max(whole, 0.0))
             if options.bias == "share":
                 out[i] += zero * share(g.item(), b.item())
         return out
@@ -256,7 +267,7 @@ def log_softmax_twin(gamma: Tensor, beta: Tensor, options: Options) -> Tensor:
     zero = -math.log(gamma.shape[1])
     f = lambda t: t - t.exp().sum(1, keepdim=True).log()
     first, last = f(gamma) - zero, f(gamma + beta) - f(beta)
-    target = {"target-first": first, "target-last": last, "both-orders": (first + last) / 2}[options.activation]
+    target = ordered(first, last, options)
     if options.bias == "share":
         for i in entries(gamma.shape):
             target[i] += zero * share(gamma[i].item(), beta[i].item())
@@ -707,7 +718,7 @@ def along(f: Callable[[Tensor], Tensor], at_zero: Any = 0.0) -> Twin:
 
     def twin(gamma: Tensor, beta: Tensor, options: Options) -> Tensor:
         first, last = f(gamma) - at_zero, f(gamma + beta) - f(beta)
-        target = {"target-first": first, "target-last": last, "both-orders": (first + last) / 2}[options.activation]
+        target = ordered(first, last, options)
         return with_bias(
             target, f(gamma + beta) - at_zero - target, torch.as_tensor(at_zero, dtype=torch.float64), options
         )
@@ -855,7 +866,7 @@ def cdist_twin(gamma: Tensor, beta: Tensor, options: Options) -> Tensor:
     distance = lambda t: torch.stack([(t - c).pow(2).sum(1).sqrt() for c in X2[:2]], 1)
     zero = distance(torch.zeros_like(gamma))
     first, last = distance(gamma) - zero, distance(gamma + beta) - distance(beta)
-    target = {"target-first": first, "target-last": last, "both-orders": (first + last) / 2}[options.activation]
+    target = ordered(first, last, options)
     return with_bias(target, distance(gamma + beta) - zero - target, zero, options)
 
 

@@ -16,7 +16,7 @@ from torch_geometric.nn import GCNConv
 from xdegree import Contexts, Options, agglomerate, agglomerate_levels, contextual_scores, decompose, pick_subgraph
 from xdegree.experiments.forward import learnt, search
 from xdegree.experiments.molecules import generated, molecules, plant
-from xdegree.model_call.call import model_call
+from xdegree.locality.prepared import PreparedCall
 from xdegree.subgraphs.agglomerate import Growth
 from xdegree.subgraphs.contextual import Scorer
 from xdegree.subgraphs.masking import Masking
@@ -334,7 +334,7 @@ def test_nothing_raises_a_score_that_only_falls():
 
 
 def test_one_engine_call_per_step():
-    scorer = Scorer.of(MODEL, model_call(MODEL, (X, EDGES), {}))
+    scorer = Scorer.of(PreparedCall.of(MODEL, (X, EDGES), {}))
     levels = list(Growth().levels(scorer))
     assert len(levels) > 2
     assert scorer.calls <= len(levels) + 1
@@ -375,7 +375,7 @@ def test_the_tree_says_how_it_was_made():
         ({"selection": "best"}, ValueError, "selection must be one of"),
         ({"candidates": "edges"}, ValueError, "candidates must be one of"),
         ({"rising": 1}, TypeError, "rising must be True or False"),
-        ({"seed": "0"}, TypeError, "seed must be a whole number"),
+        ({"seed": "0"}, TypeError, "seed must be an integer"),
         ({"reading": "sound"}, ValueError, "reading must be one of"),
         ({"index": 1}, ValueError, "out of range"),
         ({"contexts": "walks"}, TypeError, "contexts must be"),
@@ -458,9 +458,9 @@ def test_size_and_sparsity():
 @pytest.mark.parametrize("model", [MODEL, net()], ids=["graph", "node"])
 def test_stacked_graphs_give_what_single_passes_give(model):
     index = 0 if model is MODEL else 5
-    scorer = Scorer.of(model, model_call(model, (X, EDGES), {}), index=index)
+    scorer = Scorer.of(PreparedCall.of(model, (X, EDGES), {}), index=index)
     groups = [frozenset({5}), frozenset({4, 5, 6}), frozenset({3})]
-    stacked, single = (Masking(model, scorer.work, scorer.target) for _ in range(2))
+    stacked, single = (Masking(model, scorer.place, scorer.target) for _ in range(2))
     single._stackable = False
     assert stacked.gains(groups) == pytest.approx(single.gains(groups), abs=1e-12)
     assert stacked._stackable
@@ -471,8 +471,8 @@ def test_a_model_of_one_graph_is_not_stacked():
         def forward(self, x, edge_index):
             return x.sum(0, keepdim=True)
 
-    scorer = Scorer.of(Whole(), model_call(Whole(), (X, EDGES), {}))
-    masking = Masking(Whole(), scorer.work, 0)
+    scorer = Scorer.of(PreparedCall.of(Whole(), (X, EDGES), {}))
+    masking = Masking(Whole(), scorer.place, 0)
     masking.gains([frozenset({0}), frozenset({1})])
     assert masking._stackable is False
 
@@ -482,7 +482,7 @@ def test_a_model_of_one_graph_is_not_stacked():
     [
         ({}, "size or sparsity, one of them"),
         ({"size": 3, "sparsity": 0.5}, "size or sparsity, one of them"),
-        ({"size": 0}, "size must be a whole number, at least 1"),
+        ({"size": 0}, "size must be an integer, at least 1"),
         ({"size": 2.5}, "size must be"),
         ({"sparsity": 0}, "sparsity must be above 0 and at most 1"),
         ({"sparsity": 1.5}, "sparsity must be"),

@@ -145,6 +145,52 @@ def test_gradient_times_input_of_a_linear_model_is_occlusion_and_integrated_grad
 
 
 @LEVELS
+def test_readings_of_integrated_gradients(level):
+    explained = one(level=level)
+    classes = [
+        explain_with(integrated_gradients(20), explained.model, features(), EDGES, target=c, **at(level))
+        for c in range(3)
+    ]
+    table = torch.stack([scores.node for scores in classes], 1)
+    own = integrated_gradients(20)(explained).node
+    assert torch.equal(integrated_gradients(20, "absolute")(explained).node, own.abs())
+    centred = table - table.mean(1, keepdim=True)
+    torch.testing.assert_close(integrated_gradients(20, "norm")(explained).node, centred.square().sum(1).sqrt())
+    with pytest.raises(ValueError, match="reading must be one of"):
+        integrated_gradients(reading="squared")
+
+
+def at(level):
+    return {"index": 5} if level == "node" else {}
+
+
+def test_the_norm_of_a_single_output_is_its_absolute_value():
+    explained = one(classes=1)
+    signed = integrated_gradients(10)(explained).node
+    assert bool(signed.any())
+    assert torch.equal(integrated_gradients(10, "norm")(explained).node, signed.abs())
+
+
+@LEVELS
+def test_integrated_gradients_from_the_mean_add_up_to_what_the_mean_graph_lacks(level):
+    """Columns that do not vary start at 0; the mean is that of the whole graph, not of the part that is cut out."""
+    x = features()
+    x[:, 1] = 0.7
+    explained = instance(model(level=level), x, EDGES, **at(level))
+    mean = x.mean(0)
+    mean[1] = 0
+    torch.testing.assert_close(explained.mean, mean)
+    start = explained.output(explained.mean.expand_as(explained.x))[explained.target]
+    total = integrated_gradients(400, baseline="mean")(explained).node.sum()
+    torch.testing.assert_close(total, explained.prediction[explained.target] - start, rtol=0, atol=5e-3)
+    named = integrated_gradients(20, baseline="mean")(explained).node
+    assert torch.equal(integrated_gradients(20, baseline=mean)(explained).node, named)
+    assert not torch.equal(integrated_gradients(20)(explained).node, named)
+    with pytest.raises(ValueError, match="baseline is"):
+        integrated_gradients(baseline="median")
+
+
+@LEVELS
 def test_integrated_gradients_add_up(level):
     explained = one(level=level)
     difference = explained.prediction - explained.output(torch.zeros_like(explained.x))

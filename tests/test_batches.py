@@ -7,7 +7,7 @@ from torch import nn
 from torch_geometric.data import Batch, Data
 from torch_geometric.nn import BatchNorm, GATConv, GCNConv, GraphNorm, global_max_pool, global_mean_pool
 
-from xdegree import Explanation, decompose, explain
+from xdegree import Explanation, Explanations, decompose, explain
 
 SIZES = (4, 7, 1, 5)
 
@@ -191,10 +191,11 @@ def test_a_squeezed_output_of_a_batch():
         assert_close(e.node_scores, explain(inner, data).node_scores)
 
 
-def test_a_batch_of_one_graph_gives_a_list_of_one():
+def test_a_batch_of_one_graph_gives_a_sequence_of_one():
     model, [data, *_] = net("gcn", "graph"), graphs()
     found = explain(model, Batch.from_data_list([data]))
-    assert isinstance(found, list)
+    assert isinstance(found, Explanations)
+    assert len(found) == 1
     assert_close(found[0].node_scores, explain(model, data).node_scores)
 
 

@@ -34,7 +34,7 @@ ARGUMENTS = [(prog, action) for prog, parser in PARSERS.items() for action in pa
 
 
 def test_all_commands_are_there():
-    names = ["check", "completion", "explain", "explorer", "job", "report", "reproduce"]
+    names = ["audit", "check", "completion", "explain", "explorer", "job", "report", "reproduce"]
     jobs = [f"xdegree job {action}" for action in ("resume", "run", "status")]
     assert sorted(PARSERS) == sorted(["xdegree", *(f"xdegree {name}" for name in names), *jobs])
 
@@ -85,11 +85,11 @@ def test_the_same_name_is_the_same_thing_everywhere():
 
 
 def test_choices_are_those_of_the_library():
-    from xdegree.attribution.scores import Edges, Reading
+    from xdegree.attribution.scores import EdgeScores, Reading
     from xdegree.model_call.call import Level
     from xdegree.model_call.split_points import Of
 
-    assert (OF, READINGS, EDGES, LEVELS) == (get_args(Of), get_args(Reading), get_args(Edges), get_args(Level))
+    assert (OF, READINGS, EDGES, LEVELS) == (get_args(Of), get_args(Reading), get_args(EdgeScores), get_args(Level))
 
 
 @pytest.mark.parametrize(

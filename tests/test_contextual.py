@@ -10,7 +10,7 @@ from torch_geometric.data import Data
 from torch_geometric.nn import GCNConv
 
 from xdegree import Contexts, Options, contextual_scores, decompose, interaction
-from xdegree.model_call.call import model_call
+from xdegree.locality.prepared import PreparedCall
 from xdegree.subgraphs.adjacency import Adjacency, mask, members, union
 from xdegree.subgraphs.contextual import Scorer
 
@@ -110,10 +110,10 @@ def test_drawn_scores_come_near_the_exact_one():
 
 def test_drawn_contexts_are_distributed_as_walks_are():
     model = net(level="graph")
-    call = model_call(model, (X, EDGES), {})
-    scorer = Scorer.of(model, call, contexts=Contexts(exact=0, walks=20000))
+    call = PreparedCall.of(model, (X, EDGES), {})
+    scorer = Scorer.of(call, contexts=Contexts(exact=0, walks=20000))
     region = scorer.adjacency.within(1 << 5, 2) & ~(1 << 5)
-    exact = Scorer.of(model, call, contexts=EXACT).surroundings._enumerated(region)
+    exact = Scorer.of(call, contexts=EXACT).surroundings._enumerated(region)
     drawn = scorer.surroundings.of(1 << 5)
     assert sum(exact.values()) == pytest.approx(1)
     assert drawn.keys() <= exact.keys()
@@ -163,7 +163,7 @@ def test_exact_scores_of_mirror_images_are_equal():
 
 def test_one_engine_call_for_all_groups_and_nothing_twice():
     model = net(level="graph")
-    scorer = Scorer.of(model, model_call(model, (X, EDGES), {}))
+    scorer = Scorer.of(PreparedCall.of(model, (X, EDGES), {}))
     scorer.score(contributions=[1, 3], contextual=[1, 2, 4])
     assert scorer.calls == 1
     scorer.score(contributions=[1, 3], contextual=[1, 2, 4])
@@ -223,10 +223,10 @@ def test_a_graph_of_a_batch():
         ({"groups": [[0], [-1]]}, ValueError, r"group 1 names nodes \[-1\]"),
         ({"groups": [0]}, TypeError, "group 0 must be a list of node ids"),
         ({"groups": ["ab"]}, TypeError, "group 0 must be a list of node ids"),
-        ({"groups": [[True]]}, TypeError, "whole node ids"),
-        ({"groups": [[0.5]]}, TypeError, "whole node ids"),
-        ({"seed": 0.5}, TypeError, "seed must be a whole number"),
-        ({"seed": True}, TypeError, "seed must be a whole number"),
+        ({"groups": [[True]]}, TypeError, "integer node ids"),
+        ({"groups": [[0.5]]}, TypeError, "integer node ids"),
+        ({"seed": 0.5}, TypeError, "seed must be an integer"),
+        ({"seed": True}, TypeError, "seed must be an integer"),
         ({"contexts": 10}, TypeError, r"contexts must be xdegree.Contexts\(…\)"),
         ({"reading": "sound"}, ValueError, "reading must be one of"),
         ({"index": 3}, ValueError, "out of range"),
@@ -247,7 +247,7 @@ def test_clear_errors(changes, error, match):
     ("changes", "match"),
     [
         ({"kind": "dreams"}, "Contexts.kind must be one of"),
-        ({"walks": 0}, "Contexts.walks must be a whole number of at least 1"),
+        ({"walks": 0}, "Contexts.walks must be an integer of at least 1"),
         ({"walks": None}, "Contexts.walks"),
         ({"length": -1}, "Contexts.length"),
         ({"hops": 1.5}, "Contexts.hops"),
@@ -301,7 +301,7 @@ def test_nodes_out_of_reach_do_not_interact():
         ([0, 1], [1, 2], ValueError, r"no node in common \(got \[1\] in both\)"),
         ([0], [12], ValueError, r"b names nodes \[12\]"),
         (3, [1], TypeError, "a must be a list of node ids"),
-        ([0], ["1"], TypeError, "b must hold whole node ids"),
+        ([0], ["1"], TypeError, "b must hold integer node ids"),
     ],
 )
 def test_groups_that_cannot_interact(a, b, error, match):

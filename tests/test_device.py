@@ -1,75 +1,234 @@
-"""The same numbers on every device; on CUDA where there is one."""
+"""Everything stays on the device of the user's tensors; on a pretended one everywhere, on CUDA where there is one."""
+
+from collections.abc import Callable, Iterator
+from typing import Any, get_args
 
 import pytest
 import torch
-from helpers import CONVS, EDGES, PAIR_BATCH, PAIR_EDGES, as_large, features, net
+from helpers import CONVS, EDGES, PAIR_BATCH, PAIR_EDGES, as_large, features, net, ready
+from pretend_device import DeviceMixError, pretend_device
+from torch import Tensor, nn
+from torch_geometric.explain import Explainer, ModelConfig
 
-from xdegree import agglomerate, check, decompose, explain
+from xdegree import (
+    DegreeExplainer,
+    Options,
+    agglomerate,
+    agglomerate_levels,
+    check,
+    contextual_scores,
+    decompose,
+    explain,
+    interaction,
+    pick_subgraph,
+    prepare,
+)
+from xdegree.baselines import METHODS, explain_with, instance
+from xdegree.models import GAT, GCN
+from xdegree.subgraphs.pick import Objective
 
-DEVICES = [
-    "cpu",
-    pytest.param("cuda", marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device is there")),
-]
 X = features()
 SOME = [[0], [3, 4], [], list(range(12))]
+Move = Callable[[Any], Any]
 
 
-def same(got: torch.Tensor, expected: torch.Tensor, device: str) -> None:
-    """On the device that was asked for, and up to its own rounding what the CPU gives."""
-    assert got.device.type == device
+@pytest.fixture(params=["pretended", "cuda"])
+def elsewhere(request: pytest.FixtureRequest) -> Iterator[Move]:
+    """Moves tensors and models to another device, where they must not meet tensors of the CPU."""
+    if request.param == "cuda":
+        if not torch.cuda.is_available():
+            pytest.skip("no CUDA device is there")
+        yield lambda value: value.to("cuda")
+        return
+    with pretend_device() as device:
+        yield device.moved
+
+
+@pytest.fixture(params=["whole", "cut"])
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """On the user's graph, and on what is cut out of it."""
+    if request.param == "cut":
+        as_large(monkeypatch)
+    return request.param
+
+
+def same(got: Tensor, expected: Tensor) -> None:
+    """Elsewhere, and up to rounding what the CPU gives."""
+    assert got.device.type != "cpu"
     torch.testing.assert_close(got.cpu(), expected, rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.parametrize("device", DEVICES)
+def test_the_pretended_device_refuses_a_mix() -> None:
+    with pretend_device() as device:
+        there = device.moved(X)
+        assert there.device != X.device
+        assert (there * 2).view(-1).device == there.new_zeros(2).device == there.device
+        assert torch.arange(3, device=there.device).device == there.device
+        assert there.cpu().device == X.device
+        for mix in (lambda: there + X, lambda: torch.cat([X, there]), lambda: there.index_select(0, torch.tensor([1]))):
+            with pytest.raises(DeviceMixError):
+                mix()
+    assert X.device.type == "cpu"
+
+
+@pytest.mark.parametrize(
+    "options", [Options(), Options(activation="both-orders", ties="first"), Options(bias="background")]
+)
 @pytest.mark.parametrize("kind", CONVS)
-def test_decompose(kind, device):
-    there = net(kind).to(device)
-    d = decompose(there, X.to(device), EDGES.to(device), groups=SOME)
+def test_decompose(kind, options, elsewhere):
+    expected = decompose(net(kind), X, EDGES, groups=SOME, options=options)
+    d = decompose(elsewhere(net(kind)), elsewhere(X), elsewhere(EDGES), groups=SOME, options=options)
+    same(d.total, expected.total)
+    same(d.target, expected.target)
+
+
+@pytest.mark.parametrize("kind", CONVS)
+def test_sparse_targets(kind, elsewhere, monkeypatch):
+    monkeypatch.setattr("xdegree.model_call.split_points.SPARSE_BELOW", torch.inf)
+    monkeypatch.setattr("xdegree.engine.portions.DENSE_ABOVE", torch.inf)
     expected = decompose(net(kind), X, EDGES, groups=SOME)
-    same(d.total, expected.total, device)
-    same(d.target, expected.target, device)
+    d = decompose(elsewhere(net(kind)), elsewhere(X), elsewhere(EDGES), groups=SOME)
+    same(d.target, expected.target)
 
 
-@pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("kind", CONVS)
-@pytest.mark.parametrize("large", [False, True])
-def test_explain(kind, device, large, monkeypatch):
-    if large:
-        as_large(monkeypatch)
-    there, x, edge_index = net(kind).to(device), X.to(device), EDGES.to(device)
-    for _ in range(2):  # the second time by what is known from the first
-        e = explain(there, x, edge_index, index=5)
-        same(e.node_scores, explain(net(kind), X, EDGES, index=5).node_scores, device)
-    same(explain(there, x, edge_index, index="all").matrix.to_dense()[5], e.node_scores.cpu(), device)
+def test_explain(kind, elsewhere, way):
+    there, x, edge_index = elsewhere(net(kind)), elsewhere(X), elsewhere(EDGES)
+    expected = explain(net(kind), X, EDGES, index="all")
+    same(explain(there, x, edge_index, index=5).node_scores, expected[5].node_scores)
+    for e in (*explain(there, x, edge_index, index=[3, 7]), *explain(there, x, edge_index, index="all")):
+        same(e.node_scores, expected[e.index].node_scores)
+        assert e.nodes.device == x.device
 
 
-@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("reading", ["contribution", "probability", "strength"])
+@pytest.mark.parametrize("edge_scores", ["pair", "mean"])
+def test_readings(reading, edge_scores, elsewhere, way):
+    arguments = {"index": 5, "reading": reading, "edge_scores": edge_scores}
+    expected = explain(net(), X, EDGES, **arguments)
+    e = explain(elsewhere(net()), elsewhere(X), elsewhere(EDGES), **arguments)
+    same(e.node_scores, expected.node_scores)
+    same(e.edge_scores, expected.edge_scores)
+
+
 @pytest.mark.parametrize("of", ["edge", "feature"])
-def test_edges_and_features(of, device):
-    e = explain(net().to(device), X.to(device), EDGES.to(device), index=5, of=of)
-    same(e.scores, explain(net(), X, EDGES, index=5, of=of).scores, device)
+def test_edges_and_features(of, elsewhere, way):
+    expected = explain(net(), X, EDGES, index=5, of=of)
+    same(explain(elsewhere(net()), elsewhere(X), elsewhere(EDGES), index=5, of=of).scores, expected.scores)
 
 
-@pytest.mark.parametrize("device", DEVICES)
-def test_graphs(device):
-    model, inputs = net("gin", "graph"), (X, PAIR_EDGES, PAIR_BATCH)
-    found = explain(net("gin", "graph").to(device), *[value.to(device) for value in inputs], index="all")
-    for e, expected in zip(found, explain(model, *inputs, index="all"), strict=True):
-        same(e.node_scores, expected.node_scores, device)
+class Weighted(nn.Module):
+    """A model with edge weights."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = net()
+
+    def forward(self, x: Tensor, edge_index: Tensor, edge_weight: Tensor) -> Tensor:
+        for conv in self.inner.convs:
+            x = conv(x, edge_index, edge_weight).relu()
+        return self.inner.lin2(x)
 
 
-@pytest.mark.parametrize("device", DEVICES)
-def test_sampling(device):
-    e = explain(net("sage").to(device), X.to(device), EDGES.to(device), index=3, num_neighbors=2, seed=4)
-    same(e.node_scores, explain(net("sage"), X, EDGES, index=3, num_neighbors=2, seed=4).node_scores, device)
+def test_edge_features(elsewhere, way):
+    weight = features(EDGES.shape[1], 1).abs().flatten()
+    given = (X, EDGES, weight)
+    expected = explain(Weighted().eval(), *given, index=5, of="edge_feature")
+    got = explain(elsewhere(Weighted().eval()), *map(elsewhere, given), index=5, of="edge_feature")
+    same(got.scores, expected.scores)
 
 
-@pytest.mark.parametrize("device", DEVICES)
-def test_trees_and_surveys(device):
-    there, x, edge_index = net().to(device), X.to(device), EDGES.to(device)
-    assert check(there, x, edge_index).ok
-    tree = agglomerate(there, x, edge_index, index=5, q=0.6, seed=0)
-    expected = agglomerate(net(), X, EDGES, index=5, q=0.6, seed=0)
-    assert [[set(nodes) for nodes, _ in level] for level in tree.levels] == [
-        [set(nodes) for nodes, _ in level] for level in expected.levels
-    ]
+@pytest.mark.parametrize("pool", ["max", "mean"])
+def test_graphs(pool, elsewhere):
+    inputs = (X, PAIR_EDGES, PAIR_BATCH)
+    expected = explain(net("gin", "graph", pool=pool), *inputs, index="all")
+    found = explain(elsewhere(net("gin", "graph", pool=pool)), *map(elsewhere, inputs), index="all")
+    for e, other in zip(found, expected, strict=True):
+        same(e.node_scores, other.node_scores)
+
+
+def test_sampling(elsewhere, way):
+    arguments = {"index": 3, "num_neighbors": 2, "seed": 4}
+    expected = explain(net("sage"), X, EDGES, **arguments)
+    same(explain(elsewhere(net("sage")), elsewhere(X), elsewhere(EDGES), **arguments).node_scores, expected.node_scores)
+
+
+def test_prepared(elsewhere, way):
+    prepared = prepare(elsewhere(net()), elsewhere(X), elsewhere(EDGES))
+    for index in (5, 7):
+        same(prepared.explain(index=index).node_scores, explain(net(), X, EDGES, index=index).node_scores)
+
+
+def groups_of(tree: Any) -> list[Any]:
+    return [[(set(nodes), round(score, 9)) for nodes, score in level] for level in tree.levels]
+
+
+def test_trees(elsewhere, way):
+    there = elsewhere(net()), elsewhere(X), elsewhere(EDGES)
+    arguments = {"index": 5, "q": 0.6, "seed": 0}
+    assert check(*there).ok
+    assert groups_of(agglomerate(*there, **arguments)) == groups_of(agglomerate(net(), X, EDGES, **arguments))
+    assert len(list(agglomerate_levels(*there, **arguments))) > 1
+
+
+@pytest.mark.parametrize("level", ["node", "graph"])
+def test_contexts(level, elsewhere, way):
+    inputs = (X, EDGES) if level == "node" else (X, PAIR_EDGES, PAIR_BATCH)
+    model = lambda: net("gcn", level)
+    there = (elsewhere(model()), *map(elsewhere, inputs))
+    groups, arguments = [[5], [4, 6]], {"index": 0 if level == "graph" else 5, "seed": 1}
+    groups = [[1], [2, 3]] if level == "graph" else groups
+    expected = contextual_scores(model(), *inputs, groups=groups, **arguments)
+    torch.testing.assert_close(
+        contextual_scores(*there, groups=groups, **arguments).cpu(), expected, rtol=1e-9, atol=1e-9
+    )
+
+
+def test_interactions(elsewhere, way):
+    there = elsewhere(net()), elsewhere(X), elsewhere(EDGES)
+    expected = interaction(net(), X, EDGES, a=[4], b=[6], index=5)
+    assert float(interaction(*there, a=[4], b=[6], index=5)) == pytest.approx(float(expected))
+
+
+@pytest.mark.parametrize("objective", get_args(Objective))
+def test_subgraphs(objective, elsewhere, way):
+    arguments = {"index": 5, "size": 3, "objective": objective}
+    there = elsewhere(net()), elsewhere(X), elsewhere(EDGES)
+    assert set(pick_subgraph(*there, **arguments).nodes) == set(pick_subgraph(net(), X, EDGES, **arguments).nodes)
+
+
+@pytest.mark.parametrize("edge_mask_type", [None, "object"])
+def test_the_interface_of_pyg(edge_mask_type, elsewhere, way):
+    config = ModelConfig(mode="multiclass_classification", task_level="node", return_type="raw")
+
+    def explained(model: nn.Module, x: Tensor, edge_index: Tensor) -> Any:
+        explainer = Explainer(
+            model,
+            DegreeExplainer(),
+            explanation_type="model",
+            model_config=config,
+            node_mask_type="object",
+            edge_mask_type=edge_mask_type,
+        )
+        return explainer(x, edge_index, index=5)
+
+    got, expected = explained(elsewhere(net()), elsewhere(X), elsewhere(EDGES)), explained(net(), X, EDGES)
+    same(got.node_mask, expected.node_mask)
+    if edge_mask_type:
+        same(got.edge_mask, expected.edge_mask)
+
+
+@pytest.mark.parametrize("name", sorted(set(METHODS) - {"PGExplainer"}))
+def test_other_methods(name, elsewhere, way):
+    """Their numbers may be random; that they run to the end on one device is what is asked."""
+    model = ready((GAT if name == "attention" else GCN)(4, 3, hidden=6))
+    scores = explain_with(METHODS[name](), elsewhere(model), elsewhere(X), elsewhere(EDGES), index=5)
+    assert len(scores.node) == len(X)
+
+
+def test_instances(elsewhere, way):
+    found = instance(elsewhere(net()), elsewhere(X), elsewhere(EDGES), index=5)
+    assert found.local_field.device == found.x.device != X.device
+    same(found.outputs(torch.stack([found.x, 2 * found.x]))[0], net()(X, EDGES)[5].detach())
+    kept = torch.ones(2, len(found.x), dtype=torch.bool, device=found.x.device)
+    same(found.probabilities(kept), net()(X, EDGES)[5].softmax(-1)[found.target].expand(2).detach())

@@ -37,12 +37,12 @@ def says(error: pytest.ExceptionInfo, *words: str) -> None:
         (5, TypeError, ["lists of node ids", "int"]),
         ("01", TypeError, ["lists of node ids", "str"]),
         (["01"], TypeError, ["group 0", "'01'"]),
-        ([[0.0]], TypeError, ["group 0", "whole node ids", "0.0"]),
-        ([["a"]], TypeError, ["group 0", "whole node ids", "a"]),
+        ([[0.0]], TypeError, ["group 0", "integer node ids", "0.0"]),
+        ([["a"]], TypeError, ["group 0", "integer node ids", "a"]),
         ([[[0], [1]]], TypeError, ["group 0", "[[0], [1]]", "a list of lists"]),
         (None, TypeError, ["groups is None", "[[0], [4, 7]]"]),
-        ([[True, False]], TypeError, ["whole node ids", "True", "mask [K, N]"]),
-        ([torch.tensor([0.5])], TypeError, ["whole node ids", "0.5"]),
+        ([[True, False]], TypeError, ["integer node ids", "True", "mask [K, N]"]),
+        ([torch.tensor([0.5])], TypeError, ["integer node ids", "0.5"]),
         (torch.ones(1, 11, dtype=torch.bool), ValueError, ["[K, 12]", "[K, 12, 4]", "[1, 11]"]),
         (torch.ones(12, dtype=torch.bool), ValueError, ["[K, 12]", "[12]"]),
         (torch.ones(2, 12, 3, dtype=torch.bool), ValueError, ["[K, 12, 4]", "[2, 12, 3]"]),
@@ -233,13 +233,13 @@ def test_probe_on_a_plain_function():
         (None, ValueError, ["index is missing", "12 nodes", "0 to 11"]),
         (12, ValueError, ["index 12", "0 to 11"]),
         (-1, ValueError, ["index -1", "0 to 11"]),
-        (1.0, TypeError, ["whole number", "1.0"]),
-        (True, TypeError, ["whole number", "True"]),
-        ("3", TypeError, ["whole number", "'3'"]),
-        ([3, 4.0], TypeError, ["whole number", "[3, 4.0]"]),
+        (1.0, TypeError, ["integer", "1.0"]),
+        (True, TypeError, ["integer", "True"]),
+        ("3", TypeError, ["integer", "'3'"]),
+        ([3, 4.0], TypeError, ["integer", "[3, 4.0]"]),
         ([3, 12], ValueError, ["index 12", "0 to 11"]),
         ([], ValueError, ["empty list"]),
-        (torch.tensor(3.5), TypeError, ["whole number", "3.5"]),
+        (torch.tensor(3.5), TypeError, ["integer", "3.5"]),
         (torch.arange(12) < 3, TypeError, ["mask.nonzero().flatten()"]),
     ],
 )
@@ -273,7 +273,7 @@ def test_a_call_for_one_row_does_not_offer_several():
         ((X.float(), EDGES), ["x is torch.float32", "weights are torch.float64", "x.to(torch.float64)"]),
         ((X[:, 0], EDGES), ["x is [12] instead of [nodes, features]"]),
         ((X,), ["missing a required argument: 'edge_index'"]),
-        ((X, EDGES, 5), ["a whole number is among them", "index="]),
+        ((X, EDGES, 5), ["an integer is among them", "index="]),
         ((X, EDGES, torch.zeros(5, dtype=torch.long)), ["batch names the graph of each node", "[12]", "[5]"]),
     ],
 )
@@ -313,7 +313,7 @@ def test_several_taken_for_one():
 
 def test_too_few_features_for_a_model_of_pyg():
     model = GCN(3, 8, 2, 2).double().eval()
-    with pytest.raises(ValueError, match="x has 4 features per node, it expects 3"):
+    with pytest.raises(ValueError, match="x has 4 features per node, the model expects 3"):
         explain(model, X, EDGES, index=0)
 
 
@@ -345,9 +345,9 @@ def test_arguments_in_a_list(first, words):
         explain(net(), first, index=0)
 
 
-@pytest.mark.parametrize("given", [{"neighbours": 0}, {"neighbours": 2.5}, {"neighbours": 3, "seed": "a"}])
+@pytest.mark.parametrize("given", [{"num_neighbors": 0}, {"num_neighbors": 2.5}, {"num_neighbors": 3, "seed": "a"}])
 def test_neighbours_and_their_seed(given):
-    with pytest.raises(ValueError, match="must be a whole number of at least"):
+    with pytest.raises(ValueError, match="must be an integer of at least"):
         explain(net(), X, EDGES, index=0, **given)
 
 
@@ -381,10 +381,10 @@ def test_index_of_graphs():
     [
         (3, ValueError, ["target 3", "0 to 2"]),
         (-1, ValueError, ["target -1", "0 to 2"]),
-        (0.0, TypeError, ["whole number", "0.0"]),
-        (False, TypeError, ["whole number", "False"]),
+        (0.0, TypeError, ["integer", "0.0"]),
+        (False, TypeError, ["integer", "False"]),
         (torch.tensor([0, 1]), ValueError, ["2 classes", "one class for all"]),
-        ([[0]], TypeError, ["whole number", "[0]"]),
+        ([[0]], TypeError, ["integer", "[0]"]),
     ],
 )
 def test_target(target, kind, words):
@@ -484,7 +484,7 @@ def test_memory(memory):
     says(error, "bytes", repr(memory) if memory != "0GB" else "0")
 
 
-@pytest.mark.parametrize(("name", "value"), [("reading", "loudness"), ("edges", "sum"), ("edges", True)])
+@pytest.mark.parametrize(("name", "value"), [("reading", "loudness"), ("edge_scores", "sum"), ("edge_scores", True)])
 def test_choices_of_explain(name, value):
     with pytest.raises(ValueError, match=name) as error:
         explain(net(), X, EDGES, index=0, **{name: value})

@@ -202,7 +202,7 @@ def test_readings_and_options(reading):
 
 
 def test_bad_choices_of_the_explainer():
-    for bad in ({"reading": "loudness"}, {"edges": "sum"}, {"memory": "lots"}):
+    for bad in ({"reading": "loudness"}, {"edge_scores": "sum"}, {"memory": "lots"}):
         with pytest.raises(ValueError, match=next(iter(bad))):
             explainer(net(), DegreeExplainer(**bad), edge="object")(X, EDGES, index=5)
 

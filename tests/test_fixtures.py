@@ -16,7 +16,7 @@ from xdegree import Options, decompose
 FOLDER = Path(os.environ.get("XDEGREE_FIXTURES") or Path(__file__).parents[2] / "shared" / "fixtures")
 NAMES = ("gcn_node", "gat_node", "gcn_node_const", "gat_node_const", "gcn_graph_maxpool")
 LAYERS = {"conv0": "convs.0", "conv1": "convs.1", "conv2": "convs.2", "lin1": "lin1", "lin2": "lin2"}
-FIRST = Options(ties="first")
+FIRST = Options.paper(ties="first")
 
 pytestmark = pytest.mark.skipif(
     not FOLDER.is_dir(), reason="the authors' numbers are not there: set XDEGREE_FIXTURES to their folder"

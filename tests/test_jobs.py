@@ -103,7 +103,7 @@ def test_graphs_are_explained_as_by_hand(place, inline):
 @pytest.mark.parametrize("factory", ["of_nodes", "keywords"])
 def test_nodes_are_explained_as_by_hand(place, inline, factory):
     index = torch.tensor([7, 3, 29, 11, 0])
-    choices = {"target": 1, "reading": "probability", "edges": "mean", "options": Options(bias="background")}
+    choices = {"target": 1, "reading": "probability", "edge_scores": "mean", "options": Options(bias="background")}
     status = jobs.run(place(factory), out="out", workers=1, index=index, **choices, **SMALL)
     assert (status.instances, status.finished, status.parts) == (5, 5, 2)
     model, args, kwargs = made(place(factory))
@@ -531,7 +531,7 @@ def test_a_factory_that_draws_at_random(place, inline):
         ("of_nodes", {"memory": "much"}, "memory must be a number of bytes"),
         ("of_nodes", {"reading": "tea leaves"}, "reading must be one of"),
         ("of_nodes", {"of": "colour"}, "of must be one of"),
-        ("of_nodes", {"of": "edge", "edges": "pair"}, "end points go with nodes"),
+        ("of_nodes", {"of": "edge", "edge_scores": "pair"}, "end points go with nodes"),
         ("of_nodes", {"of": "edge_feature"}, "edge_attr"),
         ("of_nodes", {"options": {}}, "options must be xdegree.Options"),
         ("of_nodes", {"target": "cat"}, "target must be a whole number"),
@@ -545,7 +545,7 @@ def test_a_factory_that_draws_at_random(place, inline):
         ("odd", {}, r"no rule applies to .*i0"),
         ("typed", {}, "jobs explain graphs with one type of nodes"),
         ("none", {}, "hands over an empty list of graphs"),
-        ("wrong_width", {}, "cannot be run: RuntimeError"),
+        ("wrong_width", {}, "cannot be run: ValueError"),
         ("broken", {}, "failed: RuntimeError: no data here"),
         ("absent", {}, "has no function 'absent'"),
     ],
@@ -587,7 +587,7 @@ def test_a_missing_extra(place, monkeypatch, capsys, package, engine, extra):
 def test_the_command(place, inline, capsys):
     (place.folder / "some.txt").write_text("3\n4\n29\n")
     run = ["job", "run", place("of_nodes"), "--workers", "1", "--quiet"]
-    assert main([*run, "--out", "out", "--index", "some.txt", "--option", "ties=first", "--edges", "pair"]) == 0
+    assert main([*run, "--out", "out", "--index", "some.txt", "--option", "ties=first", "--edge-scores", "pair"]) == 0
     assert "out: finished\n  instances  3 of 3, in 1 of 1 parts" in capsys.readouterr().out
     assert table(place, "instances")["index"].tolist() == [3, 4, 29]
     assert len(table(place, "edges"))

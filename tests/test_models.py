@@ -40,7 +40,7 @@ def test_graphs_are_pooled_by_the_maximum(model_class, conv_class):
 @MODELS
 def test_an_unknown_level_is_refused(model_class, conv_class):
     with pytest.raises(ValueError, match=r'"node" or "graph" \(got \'edge\'\)'):
-        model_class(7, 3, level="link")
+        model_class(7, 3, level="edge")
 
 
 @pytest.mark.fixtures

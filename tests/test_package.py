@@ -1,13 +1,13 @@
 """What is installed: one version, all its files, extras named when they are missing; and the order of the house."""
 
 import ast
+import itertools
 import json
 import re
 import subprocess
 import sys
 import tarfile
 import tomllib
-from collections.abc import Iterator
 from email import message_from_bytes
 from importlib import metadata
 from pathlib import Path
@@ -177,40 +177,17 @@ def imported(tree: ast.AST) -> set[str]:
     return found
 
 
-# The order of the house.
+# The order of the house, which import-linter holds the code to.
 
 
-def listed() -> list[str]:
-    """The files and folders of the table in CONTRIBUTING.md, from top to bottom."""
+def test_the_table_lists_every_folder_in_the_order_of_the_layers():
     part = (ROOT / "CONTRIBUTING.md").read_text().partition("## Where things are")[2].partition("\n## ")[0]
     rows = [line.split("|")[1] for line in part.splitlines() if line.startswith("| `")]
-    return [name.removesuffix(".py").rstrip("/") for row in rows for name in re.findall(r"`(\w+(?:\.py|/))`", row)]
-
-
-def test_the_table_lists_every_file():
+    listed = [{name.removesuffix(".py").rstrip("/") for name in re.findall(r"`(\w+(?:\.py|/))`", row)} for row in rows]
     here = {path.relative_to(SOURCE).parts[0].removesuffix(".py") for path in FILES} - {"__init__", "__main__"}
-    assert sorted(listed()) == sorted(here), "the table in CONTRIBUTING.md and src/xdegree differ"
-
-
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(SOURCE).as_posix())
-def test_files_import_only_from_files_before_them(path):
-    places = {name: number for number, name in enumerate(listed())}
-    inside = path.relative_to(SOURCE).parts
-    own = inside[0].removesuffix(".py")
-    for name, line in imported_on_loading(ast.parse(path.read_text()), len(inside) - 1):
-        below = own in places and name != own and places.get(name, -1) > places[own]
-        assert not below, f"line {line} imports {name}, which the table in CONTRIBUTING.md lists after {own}"
-
-
-def imported_on_loading(tree: ast.Module, depth: int) -> Iterator[tuple[str, int]]:
-    """The parts of xdegree that a file imports when it is loaded, by their first name, and where."""
-    waiting: list[ast.AST] = [*tree.body]
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node, ast.ImportFrom) and node.level == depth + 1:
-            names = [node.module.partition(".")[0]] if node.module else [alias.name for alias in node.names]
-            yield from ((name, node.lineno) for name in names)
-        elif isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
-            waiting += node.orelse
-        elif not isinstance(node, ast.FunctionDef | ast.ClassDef | ast.AsyncFunctionDef):
-            waiting += ast.iter_child_nodes(node)
+    assert set().union(*listed) == here, "the table in CONTRIBUTING.md and src/xdegree differ"
+    [contract] = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    layers = [set(layer.split(" | ")) for layer in reversed(contract["layers"])]
+    places = {name: number for number, layer in enumerate(layers) for name in layer}
+    for upper, lower in itertools.pairwise(listed):
+        assert max(places[name] for name in upper) <= min(places[name] for name in lower)

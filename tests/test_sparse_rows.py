@@ -1,6 +1,7 @@
 """Sparse targets give the same numbers as dense ones, whatever the model does with them."""
 
 import math
+from collections.abc import Callable
 
 import pytest
 import torch
@@ -102,6 +103,39 @@ class InPlaceOnAView(nn.Module):
 def test_in_place_writes_are_done_again_with_dense_targets(sparse) -> None:
     model = InPlaceOnAView().double().eval()
     expect_same(*both_ways(sparse, model, X, EDGES, groups=[[0], [3, 4]]))
+
+
+SQUARE = torch.randn(6, 6, generator=torch.Generator().manual_seed(4), dtype=torch.float64)
+WITH_ROWS: dict[str, Callable[[Tensor], Tensor]] = {
+    "a matrix on top": lambda h: torch.addmm(SQUARE, h, SQUARE),  # the same one as weight
+    "scaled": lambda h: torch.addmm(SQUARE.t(), h, SQUARE, beta=0.5, alpha=-2),
+    "a column on top": lambda h: torch.addmm(SQUARE[:, :1], h, SQUARE),
+    "a row on top": lambda h: torch.addmm(SQUARE[:1], h, SQUARE),
+    "a vector on top": lambda h: torch.addmm(SQUARE[0], h, SQUARE),
+    "where": lambda h: torch.where(SQUARE > 0, h, SQUARE),
+    "where by a vector": lambda h: torch.where(SQUARE[0] > 0, h, SQUARE[:, :1]),
+    "masked_fill": lambda h: h.masked_fill(SQUARE > 0, 2.0),
+    "addcmul": lambda h: torch.addcmul(SQUARE, h, SQUARE[0]),
+    "addcmul onto it": lambda h: torch.addcmul(h, SQUARE, SQUARE[:, :1]),
+    "mul": lambda h: h * SQUARE[0] * SQUARE[:, :1],
+    "div": lambda h: h / (SQUARE.abs() + 1),
+    "sub": lambda h: SQUARE[0] - (SQUARE - h),
+    "clamp": lambda h: h.clamp(SQUARE, SQUARE.abs() + 1),
+    "cat": lambda h: torch.cat([SQUARE, h, SQUARE[:, :2]], 1),
+    "batch norm": lambda h: F.batch_norm(h, SQUARE[0], SQUARE[1].abs(), SQUARE[2], SQUARE[3]),
+    "layer norm": lambda h: F.layer_norm(h, (6,), SQUARE[0], SQUARE[1]),
+    "prelu": lambda h: F.prelu(h, SQUARE[0]),
+    "pow": lambda h: h.abs().pow(SQUARE),
+}
+
+
+@pytest.mark.parametrize("name", WITH_ROWS)
+def test_plain_operands_with_as_many_rows_as_columns_as_pairs(name, sparse) -> None:
+    """Every node by itself: as many pairs as nodes as features, so that size does not tell what has rows."""
+    by_pair, dense = both_ways(sparse, WITH_ROWS[name], SQUARE.flip(0), groups=torch.eye(6))
+    expect_same(by_pair, dense)
+    few, dense = both_ways(sparse, WITH_ROWS[name], SQUARE.flip(0), groups=[[1], [4, 2]])
+    expect_same(few, dense)
 
 
 def test_operations_that_mix_rows_are_left_to_the_dense_form() -> None:

@@ -8,8 +8,8 @@ import networkx
 import pytest
 
 from xdegree import Options
+from xdegree.engine.options import Contexts
 from xdegree.results.tree import ExplanationTree, Group
-from xdegree.subgraphs.contexts import Contexts
 
 
 def group(score: float, *nodes: int) -> Group:

@@ -8,15 +8,17 @@ if TYPE_CHECKING:
     from .attribution.decompose import Decomposition, decompose
     from .attribution.explain import explain
     from .attribution.explainer import DegreeExplainer
-    from .engine.options import Options
+    from .auditing import Audit, audit
+    from .engine.options import Contexts, Options
     from .engine.portions import LostPortionsError, Portions
     from .engine.registry import Call, MissingRuleError, rule
     from .locality.prepared import StaleError
     from .prepared import Prepared, prepare
-    from .results import Explanation, Explanations, HeteroExplanation
+    from .results.explanation import Explanation
+    from .results.explanations import Explanations
+    from .results.hetero import HeteroExplanation
     from .results.tree import ExplanationTree
     from .subgraphs.agglomerate import agglomerate, agglomerate_levels
-    from .subgraphs.contexts import Contexts
     from .subgraphs.contextual import contextual_scores, interaction
     from .subgraphs.pick import Subgraph, pick_subgraph
 
@@ -27,21 +29,24 @@ _HOMES = {
     "attribution.decompose": ("Decomposition", "decompose"),
     "attribution.explain": ("explain",),
     "attribution.explainer": ("DegreeExplainer",),
-    "engine.options": ("Options",),
+    "auditing": ("Audit", "audit"),
+    "engine.options": ("Contexts", "Options"),
     "engine.portions": ("LostPortionsError", "Portions"),
     "engine.registry": ("Call", "MissingRuleError", "rule"),
     "locality.prepared": ("StaleError",),
     "prepared": ("Prepared", "prepare"),
-    "results": ("Explanation", "Explanations", "HeteroExplanation"),
+    "results.explanation": ("Explanation",),
+    "results.explanations": ("Explanations",),
+    "results.hetero": ("HeteroExplanation",),
     "results.tree": ("ExplanationTree",),
     "subgraphs.agglomerate": ("agglomerate", "agglomerate_levels"),
-    "subgraphs.contexts": ("Contexts",),
     "subgraphs.contextual": ("contextual_scores", "interaction"),
     "subgraphs.pick": ("Subgraph", "pick_subgraph"),
 }
 """The public names by the module that they come from."""
 
 __all__ = [
+    "Audit",
     "Call",
     "Contexts",
     "Decomposition",
@@ -60,6 +65,7 @@ __all__ = [
     "Subgraph",
     "agglomerate",
     "agglomerate_levels",
+    "audit",
     "check",
     "contextual_scores",
     "decompose",

@@ -1,23 +1,30 @@
 """How well scores find a known truth, and how well the parts that they pick stand for the whole."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from math import isnan, nan
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch_geometric.explain.metric import characterization_score
 
 from .baselines.instance import Instance
+from .removal import Removal, Task, Way, measured
+
+ByNode = Tensor | Mapping[Any, Tensor]
+"""A number per node ``[N]``, or by type of node, ``{type: [n]}``: the nodes of all types then count together."""
 
 
-def auc(scores: Tensor, truth: Tensor) -> float:
+def auc(scores: ByNode, truth: ByNode) -> float:
     """Area under the ROC curve: the chance that a true item scores above a false one, a tie counting one half.
 
     Args:
-        scores: [N], higher means more likely true.
-        truth: [N], boolean or 0 and 1.
+        scores: [N], higher means more likely true; by type for a graph with several.
+        truth: [N], boolean or 0 and 1; by type as well.
     """
+    scores, truth = _joined(scores, truth)
     true = _checked(scores, truth)
     positives, negatives = int(true.sum()), int((~true).sum())
     if not positives or not negatives:
@@ -25,6 +32,14 @@ def auc(scores: Tensor, truth: Tensor) -> float:
             f"AUC needs true and false items (got {positives} true and {negatives} false); leave this instance out"
         )
     return float((_ranks(scores)[true].sum() - positives * (positives + 1) / 2) / (positives * negatives))
+
+
+def _joined(*values: ByNode) -> list[Tensor]:
+    """Numbers by type as one tensor each, the types in the order of the first."""
+    types = list(values[0]) if isinstance(values[0], Mapping) else []
+    if any(isinstance(v, Mapping) != bool(types) or (types and set(v) != set(types)) for v in values):
+        raise ValueError(f"numbers of nodes are either all tensors or all by the same types ({types})")
+    return [torch.cat([v[kind] for kind in types], -1) if isinstance(v, Mapping) else v for v in values]
 
 
 def hop_controlled_auc(scores: Tensor, truth: Tensor, distance: Tensor) -> float:
@@ -109,45 +124,82 @@ def node_truth(instance: Instance, motif: Tensor, index: int) -> tuple[Tensor, T
 class Fidelity:
     """What happens to a prediction without a group of nodes (plus) and with nothing else (minus).
 
-    By the probability of the explained class (how much it falls), and by whether the predicted class changes (0 or 1).
+    Of a class: how much its probability falls, and whether the predicted class changes (0 or 1). Of a regression: by
+    how much the number changes, up or down, in its own unit.
     """
 
     plus: float
-    """How much the probability falls without the group."""
+    """How much the probability falls, or the number changes, without the group."""
     minus: float
-    """How much it falls with nothing else."""
-    plus_changed: float
-    """1 if the predicted class changes without the group, else 0."""
-    minus_changed: float
-    """1 if it changes with nothing else, else 0."""
+    """How much it falls or changes with nothing else."""
+    plus_changed: float | None
+    """1 if the predicted class changes without the group, else 0; None of a regression."""
+    minus_changed: float | None
+    """1 if it changes with nothing else, else 0; None of a regression."""
+    scale: float = 1.0
+    """What counts as a whole: 1 for probabilities, for a regression the change when all nodes are taken away."""
 
     @property
     def characterisation(self) -> float:
-        """The harmonic mean of fidelity⁺ and 1 − fidelity⁻, by probability (PyG's); 0 if one of them is ≤ 0."""
-        if self.plus <= 0 or self.minus >= 1:
+        """The harmonic mean of fidelity⁺ and 1 − fidelity⁻, both in units of `scale` (PyG's); 0 if one is ≤ 0."""
+        if isnan(self.scale):  # without any node some models predict nothing
+            return nan
+        if not self.scale:
             return 0.0
-        return float(characterization_score(torch.tensor(self.plus), torch.tensor(self.minus)))
+        plus, minus = min(self.plus / self.scale, 1.0), self.minus / self.scale
+        if plus <= 0 or minus >= 1:
+            return 0.0
+        return float(characterization_score(torch.tensor(plus), torch.tensor(minus)))
 
 
-def fidelity(instance: Instance, group: Tensor) -> Fidelity:
-    """fidelity⁺ and fidelity⁻ of a group of nodes, the features of nodes being set to 0 and edges kept.
+def fidelity(instance: Instance | Removal, group: ByNode, *, way: Way = "zero", task: Task | None = None) -> Fidelity:
+    """fidelity⁺ and fidelity⁻ of a group of nodes.
 
-    PyG's own `fidelity` is the changed classes of this for a node mask; it gives no probabilities.
+    PyG's own `fidelity` is the changed classes of this for a node mask; it gives no probabilities, and it refuses
+    regressions and graphs with types of nodes.
 
     Args:
-        instance: the prediction.
-        group: [N], true for the nodes of the group.
+        instance: the prediction; a `Removal` for graphs with types of nodes and for the other ways.
+        group: [N], true for the nodes of the group; by type for a graph with several.
+        way: how nodes are taken away; an `Instance` knows ``"zero"`` only: features set to 0 and edges kept.
+        task: what outputs are, as for `Removal`, which knows its own.
     """
-    inside = instance.here(group.bool())
-    rows = instance.masked(torch.stack([torch.ones_like(inside), ~inside, inside]))
-    whole, without, alone = rows.softmax(-1)[:, instance.target].tolist()
-    best = rows.argmax(-1)
-    changed = (best[1:] != best[0]).double().tolist()
+    rows, task = _taken(instance, group, way, task)
+    whole, without, alone, nothing = measured(rows, instance.target, task).tolist()
+    if task == "regression":
+        return Fidelity(abs(whole - without), abs(whole - alone), None, None, abs(whole - nothing))
+    best = rows.argmax(-1) if task == "classification" else (rows[:, 0] > 0).long()
+    changed = (best[1:3] != best[0]).double().tolist()
     return Fidelity(whole - without, whole - alone, *changed)
 
 
-def top_nodes(scores: Tensor, sparsities: Sequence[float]) -> Tensor:
-    """Masks ``[S, N]`` of the best nodes, for each share of them that is kept; at least one, ties by index."""
+def _taken(one: Instance | Removal, group: ByNode, way: Way, task: Task | None) -> tuple[Tensor, Task]:
+    """The outputs ``[4, C]`` of the whole, without the group, with it alone and with nothing; and the task."""
+    if isinstance(one, Removal):
+        if task not in (None, one.task):
+            raise ValueError(f"the Removal is one of {one.task} (got task={task!r})")
+        inside = one.flat(group).bool()
+        chosen = one.task
+    else:
+        if way != "zero" or isinstance(group, Mapping):
+            raise ValueError('an Instance sets features to zero, way="zero", of one type of nodes; make a Removal')
+        inside = one.here(group.bool())
+        chosen = task or ("classification" if len(one.prediction) > 1 else "regression")
+    masks = [torch.ones_like(inside), ~inside, inside, torch.zeros_like(inside)]
+    if isinstance(one, Instance):
+        return one.masked(torch.stack(masks)), chosen
+    if way != "nodes" or one.level != "graph":
+        return one.predictions(torch.stack(masks), way), chosen
+    rows = one.predictions(torch.stack(masks[:3]), way)  # a graph without any node has no prediction
+    return torch.cat([rows, torch.full_like(rows[:1], torch.nan)]), chosen
+
+
+def top_nodes(scores: ByNode, sparsities: Sequence[float]) -> Tensor:
+    """Masks ``[S, N]`` of the best nodes, for each share of them that is kept; at least one, ties by index.
+
+    Of scores by type all nodes compete, numbered one type after another.
+    """
+    [scores] = _joined(scores)
     if bad := [share for share in sparsities if not 0 < share <= 1]:
         raise ValueError(f"sparsity is the share of nodes that is kept, above 0 and up to 1 (got {bad})")
     order = torch.argsort(scores, descending=True, stable=True)
@@ -158,36 +210,44 @@ def top_nodes(scores: Tensor, sparsities: Sequence[float]) -> Tensor:
 
 
 def acc_against_sparsity(
-    instances: Sequence[Instance],
+    instances: Sequence[Instance | Removal],
     masks: Sequence[Tensor],
     *,
     draws: int | None = None,
     max_nodes: int | None = None,
     seed: int = 0,
+    tolerance: float | None = None,
 ) -> list[float]:
-    """The share of graphs whose predicted class stays the same with the features of all but some nodes set to 0.
+    """The share of graphs whose prediction stays the same with the features of all but some nodes set to 0.
 
-    The paper's ACC; sparsity there is the share of nodes that is *kept*.
+    The paper's ACC; sparsity there is the share of nodes that is *kept*. A class stays the same or not; the number of a
+    regression may change by the tolerance.
 
     Args:
-        instances: predictions of graphs.
+        instances: predictions of graphs; a `Removal` for graphs with types of nodes.
         masks: for each, ``[S, N]``: the nodes kept at each of S sparsities, as from `top_nodes`.
         draws: how many graphs to draw with replacement, as the authors do (1,000); by default each counts once.
         max_nodes: leave out larger graphs, as the authors do (200).
         seed: of the draws.
+        tolerance: for regressions, which it marks: by how much a number may change and still count as the same.
     """
     chosen = [i for i, one in enumerate(instances) if max_nodes is None or one.num_nodes <= max_nodes]
     if not chosen:
         raise ValueError("no graphs to measure")
-    hits = torch.stack([_unchanged(instances[i], masks[i]) for i in chosen])
+    hits = torch.stack([_unchanged(instances[i], masks[i], tolerance) for i in chosen])
     if draws is not None:
         hits = hits[torch.randint(len(hits), (draws,), generator=torch.Generator().manual_seed(seed))]
     means: list[float] = hits.double().mean(0).tolist()
     return means
 
 
-def _unchanged(instance: Instance, masks: Tensor) -> Tensor:
-    return instance.masked(instance.here(masks)).argmax(-1) == instance.prediction.argmax()
+def _unchanged(one: Instance | Removal, masks: Tensor, tolerance: float | None) -> Tensor:
+    rows = one.predictions(masks) if isinstance(one, Removal) else one.masked(one.here(masks))
+    if tolerance is not None:
+        return (rows[:, one.target] - one.prediction[one.target]).abs() <= tolerance
+    if len(one.prediction) == 1:
+        raise ValueError("one output has no classes that could stay the same; give tolerance=… for a regression")
+    return rows.argmax(-1) == one.prediction.argmax()
 
 
 @dataclass(frozen=True)
@@ -200,8 +260,9 @@ class Stability:
     """Of the k best: the size of the intersection by that of the union."""
 
 
-def stability(scores: Tensor, k: int = 5) -> Stability:
-    """Compare the scores ``[S, N]`` of one prediction under S seeds."""
+def stability(scores: ByNode, k: int = 5) -> Stability:
+    """Compare the scores ``[S, N]`` of one prediction under S seeds; by type for a graph with several."""
+    [scores] = _joined(scores)
     if scores.dim() != 2 or len(scores) < 2:
         raise ValueError(f"stability compares two or more rows of scores (got {list(scores.shape)})")
     ranks = torch.stack([_ranks(row) for row in scores])

@@ -13,15 +13,19 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_flatten, tree_map
 
 from .attribution.decompose import decompose
+from .attribution.phantoms import LIMIT, SCALES, largest_of
 from .engine.options import Options
 from .locality.message_flow import watched_pass
 from .model_call.call import ModelCall, as_table, find_edge_index, model_call
 from .model_call.shadow_model import run_plain
 
 TOLERANCE = 1e-9
+BOUND = LIMIT
+"""How many times the largest value of the model a contribution may be, by the law ``"bounded"``."""
 
 
 class BrokenLaw(AssertionError):
@@ -151,6 +155,34 @@ def law_linear(case: Case) -> None:
             _expect_close(got, expected, "a linear model does not give the linear contribution")
 
 
+def law_bounded(case: Case) -> None:
+    """No contribution is larger than `BOUND` times the largest value that the model itself computes.
+
+    A property of a model and its options, not of every rule: linear maps may scale what cancels in the total. With
+    ``bound="output"`` or ``activation="gate"`` it holds whatever scales the output of units that are 0.
+    """
+    with _Largest() as own:  # type: ignore[no-untyped-call]
+        case.plain(case.call.x)
+    groups = torch.cat([torch.eye(len(case.call.x), device=case.call.x.device).bool(), case.groups()])
+    size = max(largest_of(target) for target in case.targets(groups))
+    largest = max(own.size, largest_of(case.call.x))
+    if size > BOUND * largest:
+        raise BrokenLaw(f"a contribution of {size:.3g}, but the largest value of the model is {largest:.3g}")
+
+
+class _Largest(TorchDispatchMode):
+    """Notes the largest number that a model computes; what it is given beside the features does not count."""
+
+    size = 0.0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        out = func(*args, **(kwargs or {}))
+        for value in [] if str(func).startswith(SCALES) else tree_flatten(out)[0][:1]:  # norms return scales behind it
+            if isinstance(value, Tensor) and value.is_floating_point() and value.layout == torch.strided:
+                self.size = max(self.size, largest_of(value))
+        return out
+
+
 Law = Callable[[Case], None]
 LAWS: dict[str, Law] = {
     "total": law_total,
@@ -161,6 +193,7 @@ LAWS: dict[str, Law] = {
     "renumber": law_renumber,
     "reach": law_reach,
     "linear": law_linear,
+    "bounded": law_bounded,
 }
 ALWAYS = ("total", "nothing", "everything", "finite", "one_pass")
 """The laws for every operation; the others are about graphs or about linear models and are asked for by name."""

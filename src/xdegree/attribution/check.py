@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..engine.registry import Missing
-from ..model_call.call import model_call
-from ..model_call.diagnose import check_call
+from ..model_call.call import check_call, model_call
 from ..model_call.split_points import Of, find_source
 from .decompose import survey
 

@@ -16,11 +16,11 @@ from ..engine.registry import MissingRuleError
 from ..engine.run import NeedsDense, Run
 from ..engine.sparse_rows import ActiveRows, NeedsWhole, Singles, SparseRows
 from ..locality.prepared import Model, PreparedCall
-from ..model_call.call import ModelCall, mapped_tensors, model_call
-from ..model_call.diagnose import check_call
+from ..model_call.call import ModelCall, check_call, mapped_tensors, model_call
 from ..model_call.groups import number_of, shares, some
 from ..model_call.shadow_model import shadow_of
 from ..model_call.split_points import Of, Source, find_source
+from .phantoms import Portion, locate_portions, warn_of_phantoms
 
 WORKING_SET = 12
 """Portions of the largest size that are alive at one moment, with room to spare: operands, results, shares."""
@@ -58,7 +58,7 @@ class Decomposition:
         """How notebooks show it: a table of groups."""
         from ..results.notebook import decomposition_table
 
-        return decomposition_table(self)
+        return decomposition_table(self.total, self.target)
 
 
 def decompose(
@@ -126,7 +126,14 @@ def decompose_source(
     names = _known(model, probes)
     cuts = _chunks(number_of(share), memory, model, call, lambda: survey(model, call, source, options).largest)
     found = _joined([_one_pass(model, call, source, some(share, cut), names, options) for cut in cuts])
-    return _beyond_the_last(found) if source.beside_plain_nodes else found
+    found = _beyond_the_last(found) if source.beside_plain_nodes else found
+
+    def locate(group: int) -> list[Portion]:
+        return locate_portions(model, call, source, some(share, slice(group, group + 1)), options)
+
+    parts = [found, *found.probes.values()]
+    warn_of_phantoms([part.total for part in parts], [part.target for part in parts], locate)
+    return found
 
 
 def _beyond_the_last(d: Decomposition) -> Decomposition:
@@ -136,13 +143,30 @@ def _beyond_the_last(d: Decomposition) -> Decomposition:
 
 
 def _one_pass(
-    model: Any, call: ModelCall, source: Source, share: Any, names: tuple[str, ...], options: Options
+    model: Any,
+    call: ModelCall,
+    source: Source,
+    share: Any,
+    names: tuple[str, ...],
+    options: Options,
+    sparse: bool = True,
+    careful: bool = False,
 ) -> Decomposition:
     """All groups at once, with sparse targets unless the model writes into them in place."""
     try:
-        return _run(model, call, source, share, names, Run(number_of(share), options))
+        run = Run(number_of(share), options, sparse=sparse, careful=careful, states=call.random_states)
+        found = _run(model, call, source, share, names, run)
     except NeedsDense:
-        return _run(model, call, source, share, names, Run(number_of(share), options, sparse=False))
+        return _one_pass(model, call, source, share, names, options, sparse=False)
+    if careful or all(map(_is_sound, (found, *found.probes.values()))):
+        return found
+    return _one_pass(model, call, source, share, names, options, sparse=False, careful=True)
+
+
+def _is_sound(d: Decomposition) -> bool:
+    """Whether targets are finite wherever the model's own value is."""
+    pairs = zip(tree_iter(d.total), tree_iter(d.target), strict=True)
+    return not any(t is not None and bool((v.isfinite() & ~t.isfinite()).any()) for v, t in pairs)
 
 
 def _run(model: Any, call: ModelCall, source: Source, share: Any, names: tuple[str, ...], run: Run) -> Decomposition:
@@ -195,7 +219,7 @@ def decompose_at(
 
     Raises `NeedsWhole` where the model does something else than pass messages and treat rows one by one.
     """
-    run = Run(len(groups.nodes), options, active_rows=active)
+    run = Run(len(groups.nodes), options, active_rows=active, states=call.random_states)
     seen: list[Any] = []
 
     def keep(path: str, value: Any) -> None:
@@ -214,7 +238,14 @@ def decompose_at(
     if not isinstance(output, Tensor) or not output.dim() or (probe and not seen):
         raise NeedsWhole
     hidden = _at(seen[-1], rows, len(output)) if probe else None
-    return AtRows(total_of(output), _at(output, rows), hidden)
+    found = AtRows(total_of(output), _at(output, rows), hidden)
+
+    def locate(pair: int) -> list[Portion]:
+        node = groups.nodes[found.target.group[pair]]
+        return locate_portions(model, call, source, source_shares(source, [[int(node)]]), options)
+
+    warn_of_phantoms(found.total, found.target.values, locate)
+    return found
 
 
 def _at(value: Any, rows: Tensor, size: int | None = None) -> SparseRows:
@@ -222,7 +253,10 @@ def _at(value: Any, rows: Tensor, size: int | None = None) -> SparseRows:
     pairs = value.sparse if carries(value) else None
     if pairs is None or pairs.rest is not None or (size is not None and pairs.size != size):
         raise NeedsWhole
-    return pairs.wanted(rows)
+    found = pairs.wanted(rows)
+    if not bool(found.values.isfinite().all()) and bool(total_of(value)[rows].isfinite().all()):
+        raise NeedsWhole  # where a pass over everything looks after each operation
+    return found
 
 
 @contextmanager
@@ -236,7 +270,7 @@ def whole_survey(model: Any, call: ModelCall, source: Source) -> Iterator[None]:
 
 def survey(model: Any, call: ModelCall, source: Source, options: Options | None = None) -> Run:
     """Run the model with no groups at all: which operations portions meet, and which of them lack a rule."""
-    run = Run(0, options or Options(), collect=True)
+    run = Run(0, options or Options(), collect=True, states=call.random_states)
     shadow = shadow_of(model, run)
     replaced = source.start(run, shadow, source_shares(source, None))
     try:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.data import Batch
 
-from ..engine.options import Options
+from ..engine.options import DEFAULT, Options
 from ..engine.process_state import Memory, budget
 from ..engine.sparse_rows import NeedsWhole, TooMuch
 from ..locality.message_flow import Incoming, Sampling
@@ -167,7 +167,8 @@ def explain(
         sequence of them.
     """
     prepared = PreparedCall.of(model, args, {**kwargs, **(model_kwargs or {})}, trust_neighborhood).of_part(output)
-    question = Question(target, reading, edge_scores, of, start, layer, Options.of(options), memory)
+    options = DEFAULT if options is None else Options.of(options)
+    question = Question(target, reading, edge_scores, of, start, layer, options, memory)
     _check_layer(prepared.model, layer)
     sampling = None if num_neighbors is None else _sampling(num_neighbors, seed)
     source = find_source(prepared.model, prepared.call, of, start)  # says what is wrong with the features

@@ -149,7 +149,7 @@ class Reader:
         self.prepared.confirm(self.place, table.values[rows])
         if self.reading == "strength":
             return self._strength(d, d.probes[probes[0]]), None
-        target = _probability(d.total, d.target) if self.reading == "probability" else d.target
+        target = share_of_probability(d.total, d.target) if self.reading == "probability" else d.target
         found = table.of(target)[:, rows]
         explained = found[:, torch.arange(len(rows), device=rows.device), self.classes]
         return (explained if self.signs is None else explained * self.signs), found
@@ -197,7 +197,7 @@ class Reader:
             return PairScores(row, node, pairs.values.abs().flatten(1).sum(1), None)
         table = pairs.values.reshape(len(row), total.shape[1])
         if self.reading == "probability":
-            table = _probability(total[row], table)
+            table = share_of_probability(total[row], table)
         return PairScores(row, node, table[torch.arange(len(row), device=row.device), self.classes[row]], table)
 
     def _layer(self) -> str:
@@ -219,7 +219,7 @@ class Reader:
         return size.flatten(1).sum(1, keepdim=True).expand(-1, len(rows))
 
 
-def _probability(total: Tensor, target: Tensor) -> Tensor:
+def share_of_probability(total: Tensor, target: Tensor) -> Tensor:
     """The share of the class probability, p · clip(γ / T, 0, 1) with T the output; of a single output p is a sigmoid.
 
     In exact arithmetic this ranks as the paper's softmax rule on the output does, p · σ(|γ| − |T − γ|), where small γ

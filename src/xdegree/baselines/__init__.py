@@ -9,6 +9,7 @@ scores.node, scores.edges(edge_index)
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from torch import Tensor, nn
@@ -29,6 +30,9 @@ METHODS: dict[str, Callable[..., Method]] = {
     "attention": attention,
     "occlusion": occlusion,
     "integrated gradients": integrated_gradients,
+    "|integrated gradients|": partial(integrated_gradients, reading="absolute"),
+    "integrated gradients, norm over classes": partial(integrated_gradients, reading="norm"),
+    "integrated gradients from the mean": partial(integrated_gradients, baseline="mean"),
     "GNNExplainer": gnn_explainer,
     "PGExplainer": pg_explainer,
     "GNN-LRP": gnn_lrp,

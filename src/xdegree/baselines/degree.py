@@ -7,8 +7,7 @@ from torch import Tensor
 
 from ..attribution.explain import explain
 from ..attribution.scores import EdgeScores, Reading
-from ..engine.options import Options
-from ..subgraphs.contexts import Contexts
+from ..engine.options import Contexts, Options
 from ..subgraphs.contextual import contextual_scores
 from .instance import Instance
 from .interface import Method, Scores, of_nodes
@@ -68,7 +67,7 @@ def contextual(contexts: Contexts | None = None, seed: int = 0, options: Options
             options=options,
             **one.kwargs,
         )
-        scores[places] = found.to(scores.dtype)
+        scores[places] = found.to(scores)
         return of_nodes(one, scores)
 
     return method

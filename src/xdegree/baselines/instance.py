@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from ..locality.prepared import PreparedCall
 from ..model_call.call import check_rows, check_target, find_edge_index
+from ..removal import mean_features
 from ..subgraphs.masking import copies_at_once, of_copies, side_by_side
 
 
@@ -40,6 +41,8 @@ class Instance:
     edges: Tensor | None
     field: Tensor
     """The nodes that can contribute, by their own ids."""
+    mean: Tensor
+    """The mean features ``[F]`` of the whole graph, 0 in columns that do not vary: a node without properties."""
 
     @property
     def local_field(self) -> Tensor:
@@ -143,7 +146,7 @@ def instance(
     rows, single = check_rows(index, table)
     if not single or len(rows) != 1:
         raise ValueError(f"one prediction is explained at a time (got index={index!r})")
-    place = prepared.proven_place(torch.tensor(rows, device=x.device), table.level)
+    place = prepared.proven_place(torch.tensor(rows, device=x.device), table.level, induced=True)
     inner = find_edge_index(place.call)
     assert inner is not None
     return Instance(
@@ -160,6 +163,7 @@ def instance(
         nodes=place.nodes,
         edges=place.edges,
         field=place.field,
+        mean=mean_features(x),
     )
 
 

@@ -1,11 +1,15 @@
 """Methods that need no training: those that know no model, gradients, attention, occlusion."""
 
+from typing import Literal, get_args
+
 import torch
 from torch import Tensor
 from torch_geometric.nn import MessagePassing
 
 from .instance import Instance
 from .interface import Method, Scores, of_edges, of_nodes, own_copy, with_edge_weights
+
+IGReading = Literal["signed", "absolute", "norm"]
 
 
 def random(seed: int = 0) -> Method:
@@ -111,21 +115,47 @@ def _occlusion(one: Instance) -> Scores:
     return of_nodes(one, scores)
 
 
-def integrated_gradients(steps: int = 50) -> Method:
-    """Integrated gradients from features of 0 (Captum's), summed over the features of a node; signed.
+def integrated_gradients(
+    steps: int = 50, reading: IGReading = "signed", baseline: Literal["zero", "mean"] | Tensor = "zero"
+) -> Method:
+    """Integrated gradients (Captum's), summed over the features of a node.
 
     Args:
-        steps: of the integral; the scores then sum to the difference of the outputs up to its error.
+        steps: of the integral; signed scores then sum to the difference of the outputs up to its error.
+        reading: ``"signed"``, of the explained class; ``"absolute"``, the size of that; ``"norm"``, the Euclidean norm
+            over all classes of what remains after the mean over classes is taken off: how much a node matters to
+            whichever class, without sign. For models with one output it is the absolute value.
+        baseline: the features that the path starts from: ``"zero"``; ``"mean"``, of all nodes, but 0 in columns that
+            do not vary; or a tensor ``[F]`` (or one that broadcasts to the features).
     """
+    if reading not in get_args(IGReading):
+        raise ValueError(f"reading must be one of {get_args(IGReading)} (got {reading!r})")
+    if not isinstance(baseline, Tensor) and baseline not in ("zero", "mean"):
+        raise ValueError(f'baseline is "zero", "mean" or a tensor (got {baseline!r})')
     try:
         from captum.attr import IntegratedGradients  # type: ignore[import-untyped, import-not-found, unused-ignore]
     except ImportError as error:
         raise ImportError('integrated gradients need Captum: pip install "xdegree[bench]"') from error
 
-    def method(one: Instance) -> Scores:
+    def of_class(one: Instance, start: Tensor, target: int) -> Tensor:
         # A leading dimension of one, because Captum repeats the first dimension once per step.
-        explained = IntegratedGradients(lambda xs: one.outputs(xs)[:, one.target])
-        found: Tensor = explained.attribute(one.x.detach().unsqueeze(0), n_steps=steps)
-        return of_nodes(one, found[0].sum(1).to(one.x.dtype))
+        explained = IntegratedGradients(lambda xs: one.outputs(xs)[:, target])
+        found: Tensor = explained.attribute(one.x.detach().unsqueeze(0), start.unsqueeze(0), n_steps=steps)
+        return found[0].sum(1).to(one.x.dtype)
+
+    def method(one: Instance) -> Scores:
+        start = _start(one, baseline)
+        if reading != "norm" or len(one.prediction) == 1:
+            scores = of_class(one, start, one.target)
+            return of_nodes(one, scores if reading == "signed" else scores.abs())
+        table = torch.stack([of_class(one, start, target) for target in range(len(one.prediction))], 1)
+        return of_nodes(one, (table - table.mean(1, keepdim=True)).norm(dim=1))
 
     return method
+
+
+def _start(one: Instance, baseline: str | Tensor) -> Tensor:
+    """The features ``[n, F]`` at the start of the path."""
+    if isinstance(baseline, Tensor):
+        return baseline.to(one.x).expand_as(one.x)
+    return torch.zeros_like(one.x) if baseline == "zero" else one.mean.expand_as(one.x)

@@ -143,7 +143,7 @@ class _Tree:
             return
         plans = [self._coalitions(group) for group in new]
         masks = torch.cat([torch.cat([present | inside, present]) for present, inside, _ in plans])
-        chances = self.one.probabilities(masks).double()
+        chances = self.one.probabilities(masks.to(self.one.x.device)).double().cpu()
         for group, (present, _, weights) in zip(new, plans, strict=True):
             with_group, without, chances = *chances[: 2 * len(present)].chunk(2), chances[2 * len(present) :]
             self.states[group] = _State(float(weights @ (with_group - without)))

@@ -11,7 +11,8 @@ from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.utils import degree
 
-from ..results import Explanation, HeteroExplanation
+from ..results.explanation import Explanation
+from ..results.hetero import HeteroExplanation
 from .base import edges_of
 from .molecule import mol_of
 from .wording import unit_of

@@ -7,7 +7,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..results import Explanation, Explanations, HeteroExplanation
+from ..results.explanation import Explanation
+from ..results.explanations import Explanations
+from ..results.hetero import HeteroExplanation
 from ..results.tree import Level
 from .base import Canvas, Edge, edge_of
 from .colours import signed_colour

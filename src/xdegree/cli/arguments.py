@@ -150,7 +150,7 @@ def add_of(parser: Any) -> None:
 def add_start(parser: Any) -> None:
     """Where portions start."""
     parser.add_argument(
-        "--start", metavar="PATH", help="for models of whole numbers: the module, as emb, behind which portions start"
+        "--start", metavar="PATH", help="for integer inputs: the module, for example emb, whose output is decomposed"
     )
 
 
@@ -185,7 +185,7 @@ def options_of(given: Sequence[str]) -> Options:
 
 
 def positive(text: str) -> int:
-    """A whole number of at least 1."""
+    """An integer of at least 1."""
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"a number of at least 1 is needed (got {text!r})")
     return int(text)

@@ -127,7 +127,8 @@ def question(given: argparse.Namespace, index: int | None, kwargs: Mapping[str, 
 def explained(model: Any, args: tuple[Any, ...], **asked: Any) -> Any:
     """One explanation, or an error in words."""
     from ..attribution.explain import explain
-    from ..results import Explanation, HeteroExplanation
+    from ..results.explanation import Explanation
+    from ..results.hetero import HeteroExplanation
 
     try:
         e = explain(model, *args, **asked)

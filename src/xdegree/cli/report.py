@@ -23,7 +23,7 @@ from .explain import chosen, explained, question, saved_form, unexplained
 
 if TYPE_CHECKING:
     from ..canvas import Canvas
-    from ..results import Explanation
+    from ..results.explanation import Explanation
     from ..results.tree import ExplanationTree
 
     Subject = tuple[Explanation, ExplanationTree | None, Any, int | None]
@@ -83,8 +83,8 @@ def add_to(commands: Any) -> None:
     add_weights(asked)
     add_index(asked)
     add_question(asked)
-    asked.add_argument("--q", type=float, default=0.6, metavar="Q", help="of the agglomeration (default: %(default)s)")
-    asked.add_argument("--seed", type=int, default=0, metavar="N", help="of the agglomeration (default: %(default)s)")
+    asked.add_argument("--q", type=float, default=0.6, metavar="Q", help="of all that is random (default: %(default)s)")
+    asked.add_argument("--seed", type=int, default=0, metavar="N", help="of all that is random (default: %(default)s)")
     asked.add_argument("--no-tree", action="store_true", help="no agglomeration, which takes the most time")
     parser.set_defaults(run=run)
 
@@ -215,7 +215,7 @@ def _fragments(model: Any, kwargs: Any, found: "list[Explanation]", graphs: Any,
 
 
 def _saved(given: argparse.Namespace) -> "Subject":
-    from ..results import Explanation
+    from ..results.explanation import Explanation
     from ..results.tree import ExplanationTree
 
     try:
@@ -229,7 +229,7 @@ def _saved(given: argparse.Namespace) -> "Subject":
 
 def _explained(given: argparse.Namespace) -> "Subject":
     """The prediction that the factory's model makes of the factory's arguments; its data, if they are one object."""
-    from ..results import Explanation
+    from ..results.explanation import Explanation
     from ..subgraphs.agglomerate import agglomerate
 
     if given.tree is not None:

@@ -63,7 +63,7 @@ def read_numbers(path: Path, columns: int = 1) -> Array:
     try:
         numbers = np.loadtxt(path, delimiter="," if columns > 1 else None, dtype=np.int64, ndmin=2)
     except (OSError, ValueError, UnicodeDecodeError) as error:
-        raise BrokenFileError(path, f"does not hold {columns} whole numbers per line ({error})") from error
+        raise BrokenFileError(path, f"does not hold {columns} integers per line ({error})") from error
     if numbers.shape[1:] != (columns,):
         raise BrokenFileError(path, f"holds {numbers.shape[1]} numbers per line instead of {columns}")
     return numbers[:, 0] if columns == 1 else numbers

@@ -37,18 +37,19 @@ def by_pairs(found: Rule, call: Call, args: tuple[Any, ...], kwargs: dict[str, A
     after = None if rest is None else _rest(found, call, args, kwargs, rest)
     if not pairs.code.numel():
         return mapped(lambda t: _nothing(pairs, t, after) if _is_row_wise(t, size) else None, call.total)
-    row = pairs.row
-    onto = args[0] if call.op.overloadpacket is aten.addmm else None  # B + h·W: B may have rows
+    row, kind = pairs.row, ROW_WISE.get(call.op.overloadpacket)
 
     def compressed(x: Any) -> Any:
         if isinstance(x, Portions):
             target = targets[id(x)].at(pairs.code) if id(x) in targets else x.target[pairs.group, row]
             return Portions(x.total[row], target.unsqueeze(0))
-        return x[row] if isinstance(x, Tensor) and _has_rows(x, call, size, onto) else x
+        return x[row] if isinstance(x, Tensor) and _has_rows(x, call, size) else x
 
     small = Call(call.op, mapped(lambda t: t[row] if _is_row_wise(t, size) else t, call.total), 1, call.options)
-    args, kwargs = mapped(compressed, args), mapped(compressed, kwargs)
-    if ROW_WISE.get(call.op.overloadpacket) == "shape":
+    # What belongs to a layer has no rows, whatever its size. Of B + h·W the B may have some.
+    own = len(args) if kind != "weights" else 2 if call.op.overloadpacket is aten.addmm else 1
+    args, kwargs = (*mapped(compressed, args[:own]), *args[own:]), mapped(compressed, kwargs)
+    if kind == "shape":
         args = (args[0], [len(row), *args[1][1:]])
     target: Any = found(small, *args, **kwargs)
     if isinstance(target, tuple):
@@ -137,9 +138,7 @@ def _spares_rows(call: Call, args: tuple[Any, ...], kwargs: dict[str, Any], rank
     return all(d % grown != 0 for d in dims)
 
 
-def _has_rows(x: Tensor, call: Call, size: int, onto: Any) -> bool:
+def _has_rows(x: Tensor, call: Call, size: int) -> bool:
     """Whether a plain operand has a row for each row."""
-    if ROW_WISE.get(call.op.overloadpacket) == "weights" and x is not onto:
-        return False
     first = call.total if isinstance(call.total, Tensor) else call.total[0]
     return x.dim() == first.dim() and x.shape[0] == size

@@ -1,13 +1,14 @@
-"""The choices among rules that a user can make; the paper's choice is always the default."""
+"""The choices that a user can make: among rules (`Options.paper` is the paper's own), and of contexts of groups."""
 
 from dataclasses import dataclass, fields
 from typing import Any, Literal, get_args
 
 Ties = Literal["share", "first"]
 Bias = Literal["share", "background"]
-Activation = Literal["target-first", "both-orders", "target-last"]
+Activation = Literal["target-first", "both-orders", "target-last", "gate"]
 Product = Literal["target", "share"]
 Attention = Literal["split", "whole"]
+Bound = Literal["none", "output"]
 
 
 @dataclass(frozen=True)
@@ -20,8 +21,11 @@ class Options:
             ``"first"`` takes the row with the smallest index, as the authors' code does.
         bias: where constants go. ``"share"`` splits them by magnitude, |target| : |background|, as the paper
             does (eq. gcn_b); ``"background"`` leaves them with the background.
-        activation: order of the telescoping sum over a non-linear function f. ``"target-first"`` gives the
-            target f(γ), as the paper does; ``"target-last"`` gives it f(γ + β) − f(β); ``"both-orders"`` the mean.
+        activation: how a non-linear function f is split. Three orders of the telescoping sum: ``"target-first"`` gives
+            the target f(γ), as the paper does; ``"target-last"`` gives it f(γ + β) − f(β); ``"both-orders"`` the mean.
+            ``"gate"`` gives it γ·f(T)/T with T = γ + β, which is linear in γ: the contributions of disjoint groups add
+            up, and a unit that puts out nothing passes nothing on. Functions of several numbers (a norm, log_softmax)
+            have no such quotient and take both orders.
         product: whose the mixed terms of a product of two portions are. ``"target"`` gives the target γ·γ' only and the
             background all the rest, as the paper does for attention × value: a node that reaches only one of two
             factors then contributes nothing, as with the dot product of a link decoder. ``"share"`` halves the mixed
@@ -30,6 +34,11 @@ class Options:
             message has target attention × target value and most of an attended node's value is background.
             ``"whole"`` takes it as given, a weight like those of a GCN: a group contributes what its values carry, and
             all nodes together contribute everything. Not for a softmax that is itself the output.
+        bound: how large a portion of an activation's output may be. ``"none"`` leaves it as the order gives it, as the
+            paper does: a unit whose output is 0 can then have portions of +5 and −5, which a normalisation behind it
+            may scale by 1,000. ``"output"`` clips each portion to lie between 0 and what the unit itself put out,
+            f(T) − f(0), so that such a unit passes nothing on. A group and all the rest still add up where they did.
+            For ReLU all choices of ``activation`` then agree: γ clipped to 0 … T where T is positive, 0 elsewhere.
     """
 
     ties: Ties = "share"
@@ -37,6 +46,7 @@ class Options:
     activation: Activation = "target-first"
     product: Product = "target"
     attention: Attention = "split"
+    bound: Bound = "none"
 
     def __post_init__(self) -> None:
         for field in fields(self):
@@ -45,13 +55,74 @@ class Options:
                 raise ValueError(f"Options.{field.name} must be one of {allowed} (got {given!r})")
 
     @classmethod
+    def paper(cls, **changes: Any) -> "Options":
+        """The paper to the letter, whatever the defaults are; ``paper(ties="first")`` is the authors' code.
+
+        Files that were written before a field existed are read by it too: what they do not say is the paper's choice.
+
+        Args:
+            **changes: fields that differ from the paper's choice.
+        """
+        letter = {"ties": "share", "bias": "share", "activation": "target-first", "product": "target"}
+        return cls(**{**letter, "attention": "split", "bound": "none", **changes})
+
+    @classmethod
     def of(cls, options: "Options | None") -> "Options":
-        """The given options, the paper's if there are none."""
+        """The given options, the defaults if there are none."""
         if options is None:
-            return cls()
+            return DEFAULT
         if not isinstance(options, cls):
             raise TypeError(f"options must be xdegree.Options(…) (got {type(options).__name__})")
         return options
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields as plain values, for files and tables."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+
+DEFAULT = Options()
+
+
+Kind = Literal["walks", "neighbours", "none"]
+
+
+@dataclass(frozen=True)
+class Contexts:
+    """Which contexts a group is seen in.
+
+    Args:
+        kind: ``"walks"``, random walks around the group, as the paper says; ``"neighbours"``, as the authors' code
+            does: the mean of f^D over the group alone and the group with each node that touches it, without − f^D(C);
+            ``"none"``: φ is f^D.
+        walks: how many are drawn where there are too many contexts for all of them.
+        length: steps of a walk; L by default.
+        hops: L, how far from the group contexts reach; by default the model's depth, at least 1.
+        exact: up to this many contexts all are taken, each with its probability, and nothing is drawn.
+    """
+
+    kind: Kind = "walks"
+    walks: int = 20
+    length: int | None = None
+    hops: int | None = None
+    exact: int = 128
+
+    def __post_init__(self) -> None:
+        if self.kind not in get_args(Kind):
+            raise ValueError(f"Contexts.kind must be one of {get_args(Kind)} (got {self.kind!r})")
+        for name, least in (("walks", 1), ("length", 0), ("hops", 0), ("exact", 0)):
+            value = getattr(self, name)
+            whole = isinstance(value, int) and not isinstance(value, bool) and value >= least
+            if not whole and not (value is None and name in ("length", "hops")):
+                raise ValueError(f"Contexts.{name} must be an integer of at least {least} (got {value!r})")
+
+    @classmethod
+    def of(cls, contexts: "Contexts | None") -> "Contexts":
+        """The given contexts, the paper's if there are none."""
+        if contexts is None:
+            return cls()
+        if not isinstance(contexts, cls):
+            raise TypeError(f"contexts must be xdegree.Contexts(…) (got {contexts!r})")
+        return contexts
 
     def to_dict(self) -> dict[str, Any]:
         """The fields as plain values, for files and tables."""

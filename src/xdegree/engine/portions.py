@@ -229,6 +229,11 @@ class Portions(Tensor):
         """What is left of the total, ``[K, *shape]``."""
         return self.total - self.target
 
+    @property
+    def whole(self) -> Tensor:
+        """The total for each group, laid out as `background` is: equal numbers then round equally in every kernel."""
+        return self.total - torch.zeros_like(self.target)
+
     def numpy(self, *, force: bool = False) -> Any:  # noqa: ARG002
         """Of a buffer only: a portion must not leave tensors."""
         return self._plain("numpy").numpy()

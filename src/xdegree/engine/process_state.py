@@ -5,7 +5,7 @@ Memory and random numbers; PyTorch's fused kernels and Python functions that hav
 
 import re
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from types import CodeType, FunctionType
 from typing import Any
@@ -43,14 +43,27 @@ def _free(device: torch.device) -> int:
     return int(psutil.virtual_memory().available)
 
 
+RandomStates = Mapping[str, Tensor]
+"""Where the global random generators stand, by device."""
+
+
+def random_states() -> RandomStates:
+    """Where the global random generators stand now."""
+    states = {"cpu": torch.get_rng_state()}
+    if torch.cuda.is_initialized():
+        states |= {f"cuda:{i}": torch.cuda.get_rng_state(i) for i in range(torch.cuda.device_count())}
+    return states
+
+
 class OwnDraws:
     """Random numbers of one pass, from generators of its own.
 
-    They start where the global ones stand, so a pass draws what the model would draw, and the global ones are only
-    read: other threads may draw from them at any time.
+    They start where the global ones stood when the call was made, so every pass draws what the model would have drawn.
+    The global ones are only read: other threads may draw from them at any time.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, states: RandomStates | None = None) -> None:
+        self._states = random_states() if states is None else states
         self._generators: dict[torch.device, torch.Generator] = {}
 
     def __call__(self, func: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -64,9 +77,9 @@ class OwnDraws:
 
     def _generator(self, device: torch.device) -> torch.Generator:
         if device not in self._generators:
-            state = torch.cuda.get_rng_state(device) if device.type == "cuda" else torch.get_rng_state()
             self._generators[device] = torch.Generator(device)
-            self._generators[device].set_state(state)
+            name = "cpu" if device.type == "cpu" else f"{device.type}:{device.index or 0}"
+            self._generators[device].set_state(self._states[name])
         return self._generators[device]
 
 

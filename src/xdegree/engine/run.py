@@ -7,7 +7,7 @@ aliases and C++ composites. It adopts freshly made buffers, because a model may 
 import functools
 import weakref
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Self
 
@@ -32,7 +32,7 @@ from .portions import (
     totals,
     zeros,
 )
-from .process_state import FUSED_KERNELS, OwnDraws, patched
+from .process_state import FUSED_KERNELS, OwnDraws, RandomStates, patched
 from .registry import (
     FACTORIES,
     FUNCTIONS,
@@ -50,6 +50,9 @@ from .registry import (
 )
 from .sparse_rows import ActiveRows, SparseRows
 
+Watch = Callable[[str, str, Any, Any, Any], None]
+"""Sees every rule at work: the module's path, the operation, its arguments, its totals and the targets."""
+
 
 class NeedsDense(Exception):
     """A model writes in place where a sparse target cannot follow; the run must be made again without them."""
@@ -57,6 +60,9 @@ class NeedsDense(Exception):
 
 class Run(TorchDispatchMode):
     """One pass of a model over K groups.
+
+    A number that overflowed on the way, as in a model that clamps afterwards, can leave NaN in a target. With
+    ``careful=True`` what is not finite although the total is goes to the background, operation by operation.
 
     With ``collect=True`` operations without a rule do not raise but are noted in ``missing`` and give zeros:
     with K = 0 groups that surveys a model at the price of a plain forward pass.
@@ -69,8 +75,13 @@ class Run(TorchDispatchMode):
         collect: bool = False,
         sparse: bool = True,
         active_rows: ActiveRows | None = None,
+        careful: bool = False,
+        states: RandomStates | None = None,
+        watch: Watch | None = None,
     ) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
+        self.careful = careful
+        self.watch = watch
         self.active_rows = active_rows
         self.sparse = sparse
         self.groups = groups
@@ -81,7 +92,7 @@ class Run(TorchDispatchMode):
         self.module = ""
         self.largest = 0
         self._aside = False
-        self._draws = OwnDraws()
+        self._draws = OwnDraws(states)
         self._pending: weakref.WeakSet[Messages] = weakref.WeakSet()
 
     @classmethod
@@ -266,7 +277,15 @@ class Run(TorchDispatchMode):
         return self._apply(found, func, total, args, kwargs)
 
     def _apply(self, found: Rule, op: Any, total: Any, args: Any, kwargs: Any) -> Any:
-        if not (isinstance(op, OpOverload) and op_schema(op).is_view):  # views of buffers are buffers
+        target = self._asked(found, op, total, args, kwargs)
+        if self.watch is not None:
+            with self.aside():
+                self.watch(self.module, _name(op), (args, kwargs), total, target)
+        return target
+
+    def _asked(self, found: Rule, op: Any, total: Any, args: Any, kwargs: Any) -> Any:
+        is_view = isinstance(op, OpOverload) and op_schema(op).is_view
+        if not is_view:  # views of buffers are buffers
             args = _all_without_buffers(args)
             kwargs = mapped(_without_buffers, kwargs) if kwargs else kwargs
         call = Call(op, total, self.groups, self.options)
@@ -276,7 +295,8 @@ class Run(TorchDispatchMode):
                     target = by_pairs(found, call, args, kwargs)
                     if target is not None:
                         return target
-                return found(call, *args, **kwargs)
+                target = found(call, *args, **kwargs)
+                return _finite(target, total) if self.careful and not is_view else target
         except NotImplementedError as error:
             return self._unknown(op, args, kwargs, total, str(error))
 
@@ -354,6 +374,16 @@ def _wrap(total: Any, target: Any, base: Portions | None) -> Any:
     if target.shape[1:] != total.shape:
         raise ValueError(f"a rule gave a target of shape {tuple(target.shape)} for a total of {tuple(total.shape)}")
     return Portions(total, target, alias=_alias_of(base, target))
+
+
+def _finite(target: Any, total: Any) -> Any:
+    """The target without what is not finite although the total is; that goes to the background."""
+    if isinstance(target, tuple | list):
+        return type(target)(_finite(g, t) for g, t in zip(target, total, strict=True))
+    if target is None or not _is_float(total):
+        return target
+    dense: Tensor = target if isinstance(target, Tensor) else target.dense()
+    return torch.where(total.isfinite() & ~dense.isfinite(), 0.0, dense)
 
 
 def _alias_of(base: Portions | None, target: Tensor) -> Alias | None:

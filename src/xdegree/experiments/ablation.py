@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from ..baselines.instance import Instance
-from ..engine.options import Activation, Attention, Bias, Options, Ties
+from ..engine.options import Attention, Bias, Options, Ties
 from ..metrics import stability
 from ..recipes import Kind
 from ..results.tables import Table, spread
@@ -25,6 +25,8 @@ from .store import Bench
 
 GROUPS = 40
 """Random groups per instance."""
+ORDERS = ("target-first", "both-orders", "target-last")
+"""Of the telescoping sum, which the paper names; the gate is no such order."""
 MOST = 10
 """Validation instances per model."""
 
@@ -33,13 +35,13 @@ def choices(kind: Kind, level: str) -> list[Options]:
     """All combinations that make a difference: ties only where there is a pooling, attention only in a GAT."""
     attentions = get_args(Attention) if kind == "GAT" else ("split",)
     ties = get_args(Ties) if level == "graph" else ("share",)
-    combinations = product(attentions, ties, get_args(Bias), get_args(Activation))
-    return [Options(attention=a, ties=t, bias=b, activation=f) for a, t, b, f in combinations]
+    combinations = product(attentions, ties, get_args(Bias), ORDERS)
+    return [Options.paper(attention=a, ties=t, bias=b, activation=f) for a, t, b, f in combinations]
 
 
 def described(options: Options) -> str:
     """The fields that are not the paper's choice."""
-    other = [f"{k}={v}" for k, v in options.to_dict().items() if v != Options().to_dict()[k]]
+    other = [f"{k}={v}" for k, v in options.to_dict().items() if v != Options.paper().to_dict()[k]]
     return ", ".join(other) or "the paper's"
 
 
@@ -155,4 +157,4 @@ def _pick(kind: Kind, title: str, found: Found) -> tuple[str, ...]:
     chosen = max(found, key=lambda options: mean(options, "agreement"))
     best = max(found, key=lambda options: mean(options, "strength"))
     auc = {options: f"{mean(options, 'strength'):.3f}" for options in found}
-    return title, kind, chosen, auc[chosen], auc[described(Options())], best, auc[best]
+    return title, kind, chosen, auc[chosen], auc[described(Options.paper())], best, auc[best]

@@ -74,11 +74,11 @@ QUICK = 5
 """Instances of each method with ``--quick``."""
 
 VARIANTS: dict[str, tuple[Options, tuple[Kind, ...]]] = {
-    "": (Options(), KINDS),
-    "ties first": (Options(ties="first"), KINDS),
-    "bias background": (Options(bias="background"), KINDS),
-    "attention whole": (Options(attention="whole"), ("GAT",)),
-    "attention whole, bias background": (Options(attention="whole", bias="background"), ("GAT",)),
+    "": (Options.paper(), KINDS),
+    "ties first": (Options.paper(ties="first"), KINDS),
+    "bias background": (Options.paper(bias="background"), KINDS),
+    "attention whole": (Options.paper(attention="whole"), ("GAT",)),
+    "attention whole, bias background": (Options.paper(attention="whole", bias="background"), ("GAT",)),
 }
 """Options under which the readings are rows: the paper's, the authors' ties, and two choices of our own."""
 
@@ -194,7 +194,7 @@ def collected(bench: Bench, name: str, kind: Kind, authors: bool = False) -> Res
             found.setdefault(row, []).append(cell)
         for variant, (options, kinds) in VARIANTS.items():
             if kind in kinds and not (variant == "ties first" and dataset.level == "node"):
-                compute = partial(of_degree, bench, task, options, messages=options == Options())
+                compute = partial(of_degree, bench, task, options, messages=options == Options.paper())
                 settings = {"options": options.to_dict()}
                 cell = bench.cell(f"{place}/degree-{_slug(variant)}", settings, compute)
                 for reading, value in cell.items():

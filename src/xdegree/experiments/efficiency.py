@@ -16,7 +16,7 @@ from ..recipes import Kind
 from ..results.tables import Table
 from .auc import Task
 from .page import Outcome, Picture
-from .protocol import drawn
+from .protocol import PAPER_RULES, drawn
 from .store import NODE_SETS, Bench, timed
 
 DATASETS = (*NODE_SETS, "mutag")
@@ -120,8 +120,8 @@ def explained(task: Task, i: int) -> Any:
     """One instance in a call of its own."""
     if task.dataset.level == "graph":
         graph = task.dataset.graphs[i]
-        return explain(task.model, graph.x, graph.edge_index, edge_scores="pair")
-    return explain(task.model, task.dataset.data.x, task.dataset.data.edge_index, index=i)
+        return explain(task.model, graph.x, graph.edge_index, edge_scores="pair", options=PAPER_RULES)
+    return explain(task.model, task.dataset.data.x, task.dataset.data.edge_index, index=i, options=PAPER_RULES)
 
 
 @torch.no_grad()
@@ -131,8 +131,9 @@ def explained_together(task: Task, ids: Sequence[int]) -> list[Any]:
         graphs = [task.dataset.graphs[i] for i in ids]
         plain = [Data(x=graph.x, edge_index=graph.edge_index) for graph in graphs]
         batches = [Batch.from_data_list(plain[start : start + AT_ONCE]) for start in range(0, len(plain), AT_ONCE)]
-        return [e for batch in batches for e in explain(task.model, batch, edge_scores="pair")]
-    found: list[Any] = explain(task.model, task.dataset.data.x, task.dataset.data.edge_index, index=list(ids))
+        return [e for batch in batches for e in explain(task.model, batch, edge_scores="pair", options=PAPER_RULES)]
+    data = task.dataset.data
+    found: list[Any] = explain(task.model, data.x, data.edge_index, index=list(ids), options=PAPER_RULES)
     return found
 
 
@@ -141,7 +142,8 @@ def _loop(task: Task, i: int, passes: int) -> float:
     """Seconds of one pass per group: those of a few passes over the whole graph, times the number of groups."""
     graph = task.dataset.graphs[i if task.dataset.level == "graph" else 0]
     groups = _groups(task, i)
-    once = [timed(partial(decompose, task.model, graph.x, graph.edge_index, groups=[g]))[1] for g in groups[:passes]]
+    ask = partial(decompose, task.model, graph.x, graph.edge_index, options=PAPER_RULES)
+    once = [timed(partial(ask, groups=[g]))[1] for g in groups[:passes]]
     return _mean(once) * len(groups)
 
 

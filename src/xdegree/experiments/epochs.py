@@ -72,7 +72,7 @@ def _cell(bench: Bench, name: str, epochs: int, seed: int) -> dict[str, Any]:
         if not task.explained:  # by the authors' protocol, of a model that never predicts a motif
             found["by the authors'"] = None
             continue
-        of_task = of_degree(bench, task, Options())
+        of_task = of_degree(bench, task, Options.paper())
         if authors:
             found["by the authors'"] = of_task[f"{edges}probability"]["auc"]
         else:

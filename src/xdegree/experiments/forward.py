@@ -25,6 +25,7 @@ from ..results.tables import Table
 from ..subgraphs.agglomerate import agglomerate
 from .molecules import molecules, plant
 from .page import Outcome, Picture
+from .protocol import PAPER_RULES
 from .store import Bench
 
 NOISES = (0.02, 0.05, 0.1)
@@ -100,7 +101,8 @@ def _cell(bench: Bench, molecules_there: Sequence[Data], settings: dict[str, Any
     found = search(model, graphs, explained=settings["explained"], progress=bench.progress)
     low, high = SHOWN_ATOMS
     place = next(i for i, g in enumerate(graphs) if g.special >= 0 and low <= (g.num_nodes or 0) <= high)
-    scores = explain(model, graphs[place].x, graphs[place].edge_index, target=1).node_scores.tolist()
+    graph = graphs[place]
+    scores = explain(model, graph.x, graph.edge_index, target=1, options=PAPER_RULES).node_scores.tolist()
     return {"found": asdict(found), "shown": [place, scores]}
 
 
@@ -151,8 +153,8 @@ def search(
     special = [graph for graph in graphs if graph.special >= 0][:explained]
     first, start, alone = 0, 0, 0
     for graph in tqdm(special, desc="explaining", unit="graph", disable=None if progress else True):
-        scores = explain(model, graph.x, graph.edge_index, target=1).node_scores
-        seeds = agglomerate(model, graph.x, graph.edge_index, target=1, budget=1).levels[0]
+        scores = explain(model, graph.x, graph.edge_index, target=1, options=PAPER_RULES).node_scores
+        seeds = agglomerate(model, graph.x, graph.edge_index, target=1, budget=1, options=PAPER_RULES).levels[0]
         first += int(scores.argmax()) == graph.special
         start += any(graph.special in group.nodes for group in seeds)
         alone += [group.nodes for group in seeds] == [{graph.special}]

@@ -18,7 +18,7 @@ from ..subgraphs.agglomerate import agglomerate
 from .mutagens import formula, marked_atoms, other_hydrogens, predictions, ring_carbons
 from .page import Outcome, Picture
 from .panels import Row, plot_rows
-from .protocol import drawn, explained_graphs
+from .protocol import PAPER_RULES, drawn, explained_graphs
 from .store import Bench
 
 ATOMS_SHOWN = (12, 30)
@@ -31,7 +31,9 @@ def run(bench: Bench) -> Outcome:
     """Grow the trees of the chosen molecules, and count over all mutagens what the paper says of its examples."""
     model, dataset, result = bench.trained("mutag", "GCN", 0)
     chosen = choose(model, dataset)
-    trees = {i: agglomerate(model, *_inputs(dataset.graphs[i]), target=MUTAGEN, q=Q) for i in chosen}
+    trees = {
+        i: agglomerate(model, *_inputs(dataset.graphs[i]), target=MUTAGEN, q=Q, options=PAPER_RULES) for i in chosen
+    }
     rows = [
         Row(
             f"graph {i}, a mutagen, predicted {_said(said)}",
@@ -150,6 +152,7 @@ def _claims(bench: Bench, seed: int, molecules: int) -> dict[str, Any]:
 
 def _parts(model: nn.Module, graph: Data, groups: list[list[int]]) -> list[float]:
     with torch.no_grad():
-        logits = decompose(model, *_inputs(graph), groups=groups).target.reshape(len(groups), -1).double()
+        d = decompose(model, *_inputs(graph), groups=groups, options=PAPER_RULES)
+        logits = d.target.reshape(len(groups), -1).double()
     marked, ring, hydrogens, both = (logits[:, MUTAGEN] - logits[:, 1 - MUTAGEN]).tolist()
     return [marked, ring, hydrogens, both, both - marked - ring]

@@ -12,8 +12,8 @@ The paper's protocol, as far as its text goes:
 
 The authors' code differs: on Tree-Cycles nodes that are predicted to be no motif, and on Tree-Grid all wrong
 predictions, are left out; scores of MUTAG are those of class 0 minus class 1; and the first of equal maxima wins
-(``Options(ties="first")``, which the rows of DEGREE have both ways). ``authors=True`` does these. Everywhere models are
-chosen by validation loss; theirs were by test loss.
+(``Options.paper(ties="first")``, which the rows of DEGREE have both ways). ``authors=True`` does these. Everywhere
+models are chosen by validation loss; theirs were by test loss.
 """
 
 from collections.abc import Sequence
@@ -24,10 +24,13 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from ..datasets import Dataset
+from ..engine.options import Options
 from ..metrics import auc, average, hop_controlled_auc
 
 MUTAGEN = 0
 """The label of mutagens in Mutagenicity."""
+PAPER_RULES = Options.paper()
+"""The rules that every experiment uses unless it says otherwise, whatever the defaults are."""
 
 
 @dataclass(frozen=True)

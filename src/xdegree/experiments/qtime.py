@@ -11,6 +11,7 @@ from torch_geometric.data import Data
 from ..results.tables import Table
 from ..subgraphs.agglomerate import agglomerate
 from .page import Outcome, Picture
+from .protocol import PAPER_RULES
 from .store import Bench, timed
 
 SIZES = (10, 20, 30, 40, 60, 80)
@@ -55,10 +56,12 @@ def of_size(graphs: Sequence[Data], size: int, count: int) -> list[Data]:
 
 def _measure(bench: Bench, model: nn.Module, molecules: Sequence[Data], size: int, count: int) -> dict[str, Any]:
     graphs = of_size(molecules, size, count)
-    agglomerate(model, graphs[0].x, graphs[0].edge_index)  # the first call looks rules up
+    agglomerate(model, graphs[0].x, graphs[0].edge_index, options=PAPER_RULES)  # the first call looks rules up
     seconds, levels = {}, {}
     for q in bench.bar(QS, f"trees of {size} atoms", "q"):
-        grown = [timed(partial(agglomerate, model, graph.x, graph.edge_index, q=q)) for graph in graphs]
+        grown = [
+            timed(partial(agglomerate, model, graph.x, graph.edge_index, q=q, options=PAPER_RULES)) for graph in graphs
+        ]
         seconds[str(q)] = [spent for _, spent in grown]
         levels[str(q)] = [len(tree.levels) for tree, _ in grown]
     return {"atoms": [graph.num_nodes for graph in graphs], "seconds": seconds, "levels": levels}

@@ -8,6 +8,7 @@ from torch_geometric.data import Data
 
 from ..attribution.decompose import Decomposition, decompose
 from ..attribution.explain import explain
+from ..attribution.scores import share_of_probability
 from ..baselines.instance import Instance
 from ..engine.options import Options
 from ..models import GAT, GCN
@@ -77,7 +78,7 @@ def of_messages(model: GCN | GAT, graph: Data, options: Options) -> Tensor:
 def _readings(d: Decomposition, rows: Tensor, classes: Tensor, difference: bool = False) -> dict[str, Tensor]:
     """Each reading ``[K, rows]``."""
     total, target = d.total[rows], d.target[:, rows]
-    probability = total.softmax(-1) * torch.sigmoid(target.abs() - (total - target).abs())
+    probability = share_of_probability(total, target)
     found = {
         "probability": _of_class(probability, classes, difference),
         "logit": _of_class(target, classes, difference),

@@ -14,6 +14,7 @@ from ..subgraphs.agglomerate import agglomerate
 from .mutagens import predictions
 from .page import Outcome, Picture
 from .panels import Row, plot_rows
+from .protocol import PAPER_RULES
 from .store import Bench
 
 NEGATIVE = 0
@@ -30,7 +31,7 @@ def run(bench: Bench) -> Outcome:
     pictures, tables = {}, []
     for name, i in chosen.items():
         graph = dataset.graphs[i]
-        tree = agglomerate(model, graph.x, graph.edge_index, target=NEGATIVE, q=Q)
+        tree = agglomerate(model, graph.x, graph.edge_index, target=NEGATIVE, q=Q, options=PAPER_RULES)
         title = f"sentence {i}, negative, predicted {'negative (right)' if name == 'right' else 'positive (wrong)'}"
         row = Row(title, tree, sentence_canvas(graph.words, edge_index=graph.edge_index, width=80))
         figure = plot_rows([row], levels=4, across=False, unit="contribution to the class negative (logits)")

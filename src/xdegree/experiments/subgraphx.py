@@ -21,7 +21,7 @@ from ..results.tables import Table
 from ..subgraphs.pick import pick_subgraph
 from .mutagens import formula, marked_atoms, predictions, ring_carbons
 from .page import Outcome, Picture
-from .protocol import MUTAGEN, drawn, explained_graphs
+from .protocol import MUTAGEN, PAPER_RULES, drawn, explained_graphs
 from .store import Bench, timed
 
 SHARE = 0.25
@@ -35,30 +35,32 @@ Picker = Callable[[nn.Module, Data, int], list[int]]
 
 def by_subgraphx(model: nn.Module, graph: Data, size: int) -> list[int]:
     """The best connected subgraph of at most so many atoms that the tree search meets."""
-    one = instance(model, graph.x, graph.edge_index, target=MUTAGEN)
+    one = instance(model, graph.x, graph.edge_index, target=MUTAGEN, options=PAPER_RULES)
     return sorted(search(one, max_nodes=size, **SUBGRAPHX).best(size))
 
 
 def by_pick(model: nn.Module, graph: Data, size: int) -> list[int]:
     """The connected subgraph of at most so many atoms that contributes most."""
-    return sorted(pick_subgraph(model, graph.x, graph.edge_index, size=size, target=MUTAGEN).nodes)
+    return sorted(pick_subgraph(model, graph.x, graph.edge_index, size=size, target=MUTAGEN, options=PAPER_RULES).nodes)
 
 
 def by_fidelity(model: nn.Module, graph: Data, size: int) -> list[int]:
     """The one whose features the prediction depends on most: SubgraphX's kind of question, by beam search."""
-    found = pick_subgraph(model, graph.x, graph.edge_index, size=size, target=MUTAGEN, objective="fidelity")
+    found = pick_subgraph(
+        model, graph.x, graph.edge_index, size=size, target=MUTAGEN, objective="fidelity", options=PAPER_RULES
+    )
     return sorted(found.nodes)
 
 
 def by_contribution(model: nn.Module, graph: Data, size: int) -> list[int]:
     """The atoms of largest contribution that raise the class, connected or not."""
-    scores = explain(model, graph.x, graph.edge_index, target=MUTAGEN).node_scores
+    scores = explain(model, graph.x, graph.edge_index, target=MUTAGEN, options=PAPER_RULES).node_scores
     return [atom for atom in _best(scores, size) if scores[atom] > 0]
 
 
 def by_chance(model: nn.Module, graph: Data, size: int) -> list[int]:
     """Any atoms."""
-    return _best(random()(instance(model, graph.x, graph.edge_index, target=MUTAGEN)).node, size)
+    return _best(random()(instance(model, graph.x, graph.edge_index, target=MUTAGEN, options=PAPER_RULES)).node, size)
 
 
 def _best(scores: Tensor, size: int) -> list[int]:

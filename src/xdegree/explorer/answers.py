@@ -15,7 +15,7 @@ from ..attribution.explain import explain
 from ..baselines import METHODS
 from ..engine.registry import MissingRuleError
 from ..locality.prepared import PreparedCall
-from ..results import Explanation
+from ..results.explanation import Explanation
 from ..results.tree import ExplanationTree
 from ..subgraphs.agglomerate import Growth, grown_tree
 from ..subgraphs.contextual import Scorer

@@ -6,7 +6,7 @@ from typing import Any
 from dash import html
 
 from ..canvas import Canvas, account_line, alike, node_scores, signed_colour, text_on
-from ..results import Explanation
+from ..results.explanation import Explanation
 from ..results.tree import ExplanationTree
 from .answers import GroupAnswer, Row
 from .cytoscape import name_of

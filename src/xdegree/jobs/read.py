@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from ..results import Explanation
+from ..results.explanation import Explanation
 from .settings import JobError, Settings
 from .storage import opened
 from .tables import pyarrow

@@ -74,7 +74,7 @@ class Settings:
     def from_dict(cls, plain: dict[str, Any]) -> "Settings":
         """What `to_dict` gave."""
         index = plain["index"] if plain["index"] == "all" else tuple(plain["index"])
-        return cls(**{**plain, "index": index, "options": Options(**plain["options"])})
+        return cls(**{**plain, "index": index, "options": Options.paper(**plain["options"])})
 
     def parts(self, instances: int) -> "Parts":
         """The parts of a job with so many instances to choose from; the workers have no say in them."""

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..results import Explanation
+from ..results.explanation import Explanation
 from .settings import JobError, Settings
 from .work import Outcome
 

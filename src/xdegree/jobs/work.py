@@ -19,7 +19,7 @@ from ..attribution.check import check
 from ..attribution.explain import explain
 from ..factories import UsageError, listed_graphs, load_weights, made
 from ..prepared import Prepared, prepare
-from ..results import Explanation
+from ..results.explanation import Explanation
 from .settings import JobError, Settings
 
 Outcome = tuple[int, Explanation | str]

@@ -39,7 +39,7 @@ def watched_pass(model: Any, call: ModelCall) -> tuple[Any, MessageFlow]:
                 module.register_propagate_forward_pre_hook(lambda module, _: flows.append(module.flow))
             if isinstance(module, MessagePassing) or next(module.parameters(recurse=False), None) is not None:
                 _watch(module, path, inside, layers)
-    with torch.no_grad(), Plain() as plain:
+    with torch.no_grad(), Plain(call.random_states) as plain:
         output = call.run(shadow)
     direction = flows[0] if len(set(flows)) == 1 else None
     return output, MessageFlow(len(flows), direction, layers[-1] if layers else "", plain.operations)

@@ -17,8 +17,7 @@ from torch import Tensor, nn
 
 from ..engine.portions import leaves
 from ..engine.sparse_rows import TooMuch
-from ..model_call.call import Level, ModelCall, Table, as_table, find_batch, find_edge_index, model_call
-from ..model_call.diagnose import check_call
+from ..model_call.call import Level, ModelCall, Table, as_table, check_call, find_batch, find_edge_index, model_call
 from ..model_call.shadow_model import Plain, run_plain, shadow_of
 from .message_flow import Incoming, MessageFlow, Sampling, watched_pass
 
@@ -85,11 +84,6 @@ class PreparedCall:
     def __init__(self, model: Any, call: ModelCall, trust: bool = False) -> None:
         check_call(model, call)
         self.model, self.call, self.trust = model, call, trust
-        self.output: Any = None
-        if trust:
-            self.flow = self._flow_of_a_few()
-        else:
-            self.output, self.flow = watched_pass(model, replace(call, part=None))
         self.margin = 0
         """Hops that a cut needs beyond the rounds of messages: 1 where layers look at the degrees of neighbors."""
         self._marks: dict[str, Any] | None = None
@@ -105,6 +99,23 @@ class PreparedCall:
                 f" (got {len(args)} more and {sorted(kwargs)}); prepare another call for other arguments"
             )
         return model
+
+    @cached_property
+    def _pass(self) -> tuple[Any, MessageFlow]:
+        """The plain forward pass, made when it is first needed; on trust, one over a handful of nodes."""
+        if self.trust:
+            return None, self._flow_of_a_few()
+        return watched_pass(self.model, replace(self.call, part=None))
+
+    @property
+    def output(self) -> Any:
+        """All that the model returned; None on trust."""
+        return self._pass[0]
+
+    @property
+    def flow(self) -> MessageFlow:
+        """How messages were passed on the way."""
+        return self._pass[1]
 
     def of_part(self, part: Any) -> "PreparedCall":
         """The same for another part of the output."""
@@ -133,23 +144,37 @@ class PreparedCall:
 
     # Where rows are computed.
 
-    def place(self, rows: Tensor, level: Level, sampling: Sampling | None = None, limit: float | None = None) -> Place:
+    def place(
+        self,
+        rows: Tensor,
+        level: Level,
+        sampling: Sampling | None = None,
+        limit: float | None = None,
+        dense: bool = False,
+        induced: bool = False,
+    ) -> Place:
         """The call that some rows are computed by: their neighborhood if that gives the model's own output.
 
-        A limit in bytes refuses, by `TooMuch`, a part that is too large for several rows at once.
+        Args:
+            rows: of the model's output.
+            level: what the rows are.
+            sampling: of the neighbors of hubs.
+            limit: in bytes; a part that is too large for several rows at once is refused by `TooMuch`.
+            dense: whether the work grows with all nodes of the part, so that even little is worth cutting off.
+            induced: whether the part has all edges between its nodes, also those whose messages arrive too late.
         """
         self.check_unchanged()
         seeds = self._seeds(rows, level)
         if seeds is None:
             return self._all(rows, level)
-        if self._is_small and sampling is None:
+        if self._is_small and sampling is None and not dense:
             return self._followed(rows, seeds, level, WHOLE)
         if sampling is not None or self.trust:
             return self._on_trust(rows, seeds, level, sampling, limit)
-        own = self._own(rows, level)
+        own, most = self._own(rows, level), len(self.call.x) - 1 if dense else MOST * len(self.call.x)
         for margin in (self.margin, 1 - self.margin):
-            part = self._part(rows, seeds, level, margin, None, limit)
-            if len(part.call.x) > MOST * part.num_nodes:
+            part = self._part(rows, seeds, level, margin, None, limit, induced)
+            if len(part.call.x) > most:
                 return self._followed(rows, seeds, level, WHOLE)
             output = self._output_of(part, level)
             if output is not None and agree(output, own):
@@ -158,18 +183,34 @@ class PreparedCall:
         self._refuse_if_changed()
         return self._followed(rows, seeds, level, BEYOND)
 
-    def proven_place(self, rows: Tensor, level: Level) -> Place:
+    def proven_place(self, rows: Tensor, level: Level, induced: bool = False) -> Place:
         """The same for passes that do not follow messages: the nodes that are left out are shown not to contribute.
 
         Features that must not matter become NaN, which no arithmetic forgets: if the predictions stay, there is no way
         from these features to them.
         """
-        place = self.place(rows, level)
-        if self.trust or not isinstance(place.field, Tensor) or len(place.field) == place.num_nodes:
+        place = self.place(rows, level, dense=True, induced=induced)
+        if self.trust or not isinstance(place.field, Tensor):
             return place
-        if self.is_closed(place.field, rows, level):
+        if place.nodes is not None and not self._holds_in_general(place, rows, level):
+            return self._all(rows, level, BEYOND)
+        if len(place.field) == place.num_nodes or self.is_closed(place.field, rows, level):
             return place
         return self._all(rows, level, BEYOND)
+
+    def _holds_in_general(self, part: Place, rows: Tensor, level: Level) -> bool:
+        """Whether a part gives the model's output for other features too: where many are equal, it may by chance."""
+        x = self.call.x
+        noise = torch.rand(x.shape, generator=torch.Generator().manual_seed(0), dtype=torch.float64).to(x)
+        other = x * (1 + noise) + noise
+        try:
+            whole = run_plain(self.model, self.call, (x, other))
+            alone = run_plain(self.model, part.call, (part.call.x, other[part.nodes]))
+            return agree(
+                as_table(alone, part.call, level).values[part.rows], as_table(whole, self.call, level).values[rows]
+            )
+        except Exception:  # noqa: BLE001 (as in `is_closed`)
+            return False
 
     def is_closed(self, field: Tensor, rows: Tensor, level: Level) -> bool:
         """Whether no other nodes than these affect some rows of the output."""
@@ -234,6 +275,7 @@ class PreparedCall:
         margin: int,
         sampling: Sampling | None,
         limit: float | None,
+        induced: bool = False,
     ) -> Place:
         """The edges along which messages arrive in time, and the nodes that they connect, as a call of their own."""
         assert self.incoming is not None
@@ -244,17 +286,18 @@ class PreparedCall:
             given = edge_index[:, ball.edges].long()
             if not torch.equal(given if self.incoming.end == 1 else given.flip(0), ball.ends):
                 self._refuse_if_changed()
-        ends = torch.searchsorted(ball.nodes, edge_index[:, ball.edges])
+        edges = self.incoming.among(ball.nodes) if induced else ball.edges
+        ends = torch.searchsorted(ball.nodes, edge_index[:, edges])
         links = self.call.get("edge_label_index") if level == "link" else None
         own = None if links is None else torch.searchsorted(ball.nodes, links[:, rows])
-        call = subgraph_call(self.call, edge_index, ball.nodes, ball.edges, ends, own)
+        call = subgraph_call(self.call, edge_index, ball.nodes, edges, ends, own)
         if limit is not None and len(rows) > 1 and (wanted := call.plain_size(self.model)) > limit:
             raise TooMuch(wanted / limit)
         there = torch.searchsorted(ball.nodes, rows) if links is None else torch.arange(len(rows), device=rows.device)
         field = ball.nodes[ball.distance <= rounds]
         scope = UNVERIFIED if sampling is None else SAMPLED
         n = len(self.call.x)
-        return Place(call, there, None, scope, field, n, ball.nodes, ball.edges, ball.distance, rounds)
+        return Place(call, there, None, scope, field, n, ball.nodes, edges, ball.distance, rounds)
 
     def _on_trust(
         self, rows: Tensor, seeds: Tensor, level: Level, sampling: Sampling | None, limit: float | None
@@ -277,7 +320,7 @@ class PreparedCall:
     def _output_of(self, part: Place, level: Level, strict: bool = True) -> Tensor | None:
         """The explained rows of a part's own output; None if the model does not run on it as it does on the whole."""
         try:
-            with torch.no_grad(), Plain() as plain:
+            with torch.no_grad(), Plain(part.call.random_states) as plain:
                 output = part.call.run(shadow_of(self.model))
             if strict and plain.operations != self.flow.operations:
                 return None

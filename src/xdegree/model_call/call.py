@@ -3,7 +3,7 @@
 import copy
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
 
 import torch
@@ -11,7 +11,9 @@ from torch import Tensor, nn
 from torch_geometric.data import Data, HeteroData
 from torch_geometric.data.data import BaseData
 
-from ..engine.portions import leaves, mapped
+from ..engine.portions import LostPortionsError, leaves, mapped
+from ..engine.process_state import RandomStates, random_states
+from ..engine.registry import MissingRuleError
 
 
 @dataclass(frozen=True)
@@ -26,6 +28,8 @@ class ModelCall:
     """Which part of the output is meant, for models that return several: a key or a position."""
     data: Any = None
     """The ``Data`` object that the arguments were taken from, if any."""
+    random_states: RandomStates = field(default_factory=random_states)
+    """Where every pass over this call starts to draw random numbers."""
 
     @property
     def x(self) -> Any:
@@ -69,10 +73,12 @@ class ModelCall:
         args, kwargs = [given(a) for a in self.args], {name: given(a) for name, a in self.kwargs.items()}
         try:
             output = model(*args, **kwargs)
+        except (MissingRuleError, LostPortionsError):
+            raise
         except (TypeError, ValueError, IndexError, AttributeError, RuntimeError) as error:
             from .diagnose import faults
 
-            found = faults(model, self)
+            found = faults(model, self, str(error))
             if not found:
                 raise
             raise ValueError(f"the model cannot be called with these arguments: {'; '.join(found)}") from error
@@ -206,6 +212,56 @@ def _from_data(data: Any, parameter: inspect.Parameter) -> Any:
         f"the model needs {parameter.name!r}, which the Data object does not have (it has {sorted(data.keys())}); give"
         f" the tensors themselves, or {parameter.name}=… beside the Data object"
     )
+
+
+def check_call(model: Any, call: ModelCall) -> None:
+    """Raise for what can be found wrong before any work: lazy layers, devices, the model's mode, features."""
+    _check_initialised(model)
+    _check_devices(model, call)
+    _check_mode(model)
+    x = call.x
+    if isinstance(x, Tensor) and x.layout != torch.strided:
+        raise TypeError(f"x is sparse ({x.layout}); portions need a dense tensor: x.to_dense()")
+    if isinstance(x, Tensor) and x.dim() and not len(x):
+        raise ValueError(f"the graph has no nodes: x is {list(x.shape)}")
+
+
+def _check_devices(model: Any, call: ModelCall) -> None:
+    """All tensors in one place, or a clear error before any work."""
+    places = {str(t.device) for t in call.tensors()}
+    weights = {str(p.device) for p in model.parameters()} if isinstance(model, nn.Module) else set()
+    if len(places | weights) > 1:
+        raise ValueError(
+            f"tensors are on different devices: the arguments on {sorted(places)}, the model's parameters on"
+            f" {sorted(weights)}; move them together with .to(device)"
+        )
+    if "meta" in places | weights:
+        raise ValueError("tensors on the meta device have no values to explain; load the model and the data first")
+
+
+def _check_mode(model: Any) -> None:
+    """Refuse a model that computes something else in training than it does when it predicts."""
+    modules = model.named_modules() if isinstance(model, nn.Module) else []
+    active = [name for name, module in modules if module.training and _trains(module)]
+    if active:
+        raise ValueError(
+            "the model is in training mode, where it drops entries at random or normalises by the batch"
+            f" (in {short(active)}); call model.eval() first"
+        )
+
+
+def _check_initialised(model: Any) -> None:
+    """Refuse lazy layers that do not know their width yet: a run on a shadow would not teach the model itself."""
+    parameters = model.named_parameters() if isinstance(model, nn.Module) else []
+    lazy = [name for name, p in parameters if isinstance(p, nn.parameter.UninitializedParameter)]
+    if lazy:
+        raise ValueError(f"the model has parameters without a shape ({short(lazy)}); run it once on the data first")
+
+
+def _trains(module: nn.Module) -> bool:
+    if isinstance(module, nn.modules.dropout._DropoutNd):
+        return module.p > 0
+    return isinstance(module, nn.modules.batchnorm._BatchNorm) and bool(module.track_running_stats)
 
 
 def short(items: list[Any]) -> str:

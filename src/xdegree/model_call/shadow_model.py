@@ -20,7 +20,7 @@ from torch_geometric.nn.models.rev_gnn import InvertibleModule
 
 from .. import rules as _rules  # noqa: F401  (registers the rules that a run looks up)
 from ..engine.portions import carries
-from ..engine.process_state import OwnDraws
+from ..engine.process_state import OwnDraws, RandomStates
 from ..engine.registry import module_rule, op_schema
 from ..engine.run import Run
 from .call import ModelCall
@@ -62,17 +62,17 @@ def shadow_of(model: Any, run: Run | None = None, watch: Watch | None = None) ->
 
 def run_plain(model: Any, call: ModelCall, *replaced: tuple[Any, Any]) -> Any:
     """The model's own output, without leaving a trace."""
-    with torch.no_grad(), Plain():
+    with torch.no_grad(), Plain(call.random_states):
         return call.run(shadow_of(model), *replaced)
 
 
 class Plain(TorchDispatchMode):
     """A forward pass that draws random numbers of its own, and notes its operations."""
 
-    def __init__(self) -> None:
+    def __init__(self, states: RandomStates) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.operations: list[OpOverload] = []
-        self._draws = OwnDraws()
+        self._draws = OwnDraws(states)
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:

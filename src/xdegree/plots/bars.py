@@ -22,7 +22,8 @@ from ..canvas import (
     unit_of,
 )
 from ..canvas.wording import JOINT, PLURAL
-from ..results import Explanation, HeteroExplanation
+from ..results.explanation import Explanation
+from ..results.hetero import HeteroExplanation
 from .style import figure_of, new_axes, wrapped
 
 UP, DOWN, REST = SIGNED[-40], SIGNED[40], "#b5b5b5"

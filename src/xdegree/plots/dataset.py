@@ -9,7 +9,8 @@ from torch_geometric.data import Data
 
 from ..canvas import GREY, INK, Occurrence, alike, overview, signed_colour
 from ..canvas.overview import Kinds
-from ..results import Explanation, HeteroExplanation
+from ..results.explanation import Explanation
+from ..results.hetero import HeteroExplanation
 from .style import centred, figure_of, new_axes, wrapped
 
 BINS = 70  # across the picture: dots of one bin are stacked

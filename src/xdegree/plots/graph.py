@@ -24,7 +24,7 @@ from ..canvas import (
     signed_colour,
     text_on,
 )
-from ..results import Explanation
+from ..results.explanation import Explanation
 from .style import SIGNED_MAP, bare, centred, colour_bar, figure_of, ids, legend_lines, new_axes
 
 SMALL = 40  # up to so many nodes, each is large enough to hold its label

@@ -24,7 +24,7 @@ from ..canvas import (
     text_on,
 )
 from ..canvas.sentence import PAD, TALL
-from ..results import Explanation
+from ..results.explanation import Explanation
 from .style import bare, centred, colour_bar, figure_of, legend_lines, new_axes
 
 LETTER = 0.2  # inches

@@ -9,7 +9,8 @@ from torch_geometric.data import Data
 
 from ..canvas import SIGNED, Overview, overview
 from ..canvas.overview import Kinds, Section
-from ..results import Explanation, HeteroExplanation
+from ..results.explanation import Explanation
+from ..results.hetero import HeteroExplanation
 from .report import HtmlReport, filled, text_of
 
 MOST_NAMES = 400  # of a section: those that occur most, since a page must stay small

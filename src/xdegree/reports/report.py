@@ -14,7 +14,7 @@ from typing import Any
 from plotly.offline import get_plotlyjs  # type: ignore[import-untyped]
 
 from ..canvas import Canvas, alike, described, explained_node, graph_canvas, output_name, signed_text
-from ..results import Explanation
+from ..results.explanation import Explanation
 from ..results.files import write_text
 from ..results.notebook import frame
 from ..results.tree import ExplanationTree, Group

@@ -18,7 +18,7 @@ from ..canvas import (
     signs_line,
     text_on,
 )
-from ..results import Explanation
+from ..results.explanation import Explanation
 from ..results.tree import ExplanationTree, Group
 from .views import short_name
 

@@ -24,7 +24,7 @@ from ..canvas import (
     signs_line,
     unit_of,
 )
-from ..results import Explanation
+from ..results.explanation import Explanation
 from ..results.tree import ExplanationTree, Level
 
 NARROW = 24.0  # letters of a line on a phone

@@ -263,7 +263,7 @@ class Explanation:
         values = read_values(content, _VALUES)
         edges, n = tensors["edge_index"], values["num_nodes"]
         require(edges is None or _between(edges, n), f"edge_index must have nodes between 0 and {n - 1}")
-        return cls(**tensors, **values, options=Options(**content["options"]))  # type: ignore[arg-type]
+        return cls(**tensors, **values, options=Options.paper(**content["options"]))  # type: ignore[arg-type]
 
 
 _TENSORS = (

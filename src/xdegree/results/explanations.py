@@ -147,7 +147,7 @@ class NodeExplanations(Explanations):
             target=self.targets[number],
             index=self.explained[number],
             num_nodes=self.num_nodes,
-            nodes=self.fields[number],
+            nodes=self._contributing(number, own),
             node_scores=self._spread(self.scores[own], self.node[own]),
             class_scores=None if self.class_scores is None else self._spread(self.class_scores[own], self.node[own]),
             edge_index=self.edge_index,
@@ -159,6 +159,11 @@ class NodeExplanations(Explanations):
             options=self.options,
             level=self.level,
         )
+
+    def _contributing(self, number: int, own: slice) -> Tensor:
+        """The nodes that can contribute: by the messages that are passed, and whoever contributes in another way."""
+        field, scored = self.fields[number], self.node[own]
+        return field if bool(torch.isin(scored, field).all()) else torch.cat([field, scored]).unique()
 
     def _spread(self, scores: Tensor, nodes: Tensor) -> Tensor:
         out = scores.new_zeros(self.num_nodes, *scores.shape[1:])

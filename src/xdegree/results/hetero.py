@@ -151,7 +151,7 @@ class HeteroExplanation:
         prediction = read_tensor(content["prediction"], dtype)
         require(prediction is not None and prediction.dim() == 1, "prediction must be a list of numbers")
         values = read_values(content, COMMON)
-        return cls(prediction=prediction, **typed, **values, options=Options(**content["options"]))  # type: ignore[arg-type]
+        return cls(prediction=prediction, **typed, **values, options=Options.paper(**content["options"]))  # type: ignore[arg-type]
 
     @property
     def names(self) -> list[str]:

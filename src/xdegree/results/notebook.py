@@ -10,8 +10,9 @@ from torch import Tensor
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from ..attribution.decompose import Decomposition
-    from . import Explanation, Explanations, HeteroExplanation
+    from .explanation import Explanation
+    from .explanations import Explanations
+    from .hetero import HeteroExplanation
     from .tree import ExplanationTree
 
 MOST = 2000  # nodes; laying out more takes longer than a reader of a notebook waits
@@ -68,27 +69,27 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]], note: str = "") ->
     return f"<table><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table>{below}"
 
 
-def decomposition_table(d: "Decomposition") -> str | None:
+def decomposition_table(total: Any, target: Any) -> str | None:
     """What each group contributes: to every class of one prediction, or how many rows of the output it reaches."""
     from ..canvas import alike
 
-    if not isinstance(d.total, Tensor) or not isinstance(d.target, Tensor) or not d.total.is_floating_point():
+    if not isinstance(total, Tensor) or not isinstance(target, Tensor) or not total.is_floating_point():
         return None
-    count, width = len(d.target), d.total.shape[-1] if d.total.dim() else 1
+    count, width = len(target), total.shape[-1] if total.dim() else 1
     left = f"{count - ROWS} more groups; " if count > ROWS else ""
-    if d.total.numel() == width <= COLUMNS:
-        values = [*d.target[:ROWS].reshape(-1, width).tolist(), d.total.flatten().tolist()]
+    if total.numel() == width <= COLUMNS:
+        values = [*target[:ROWS].reshape(-1, width).tolist(), total.flatten().tolist()]
         texts = alike(value for row in values for value in row)
         cells = [texts[i : i + width] for i in range(0, len(texts), width)]
         names = [*(f"group {number}" for number in range(len(cells) - 1)), "prediction"]
         head = ["", *(f"class {c}" if width > 1 else "output" for c in range(width))]
         return table(head, [(name, *row) for name, row in zip(names, cells, strict=True)], f"{left}units of the output")
-    reached = d.target[:ROWS].detach().reshape(min(count, ROWS), len(d.total), -1).abs()
+    reached = target[:ROWS].detach().reshape(min(count, ROWS), len(total), -1).abs()
     most = [f"{value:.3g}" for value in reached.amax((1, 2)).tolist()]
     rows = [str(int(number)) for number in (reached.amax(2) > 0).sum(1)]
     body = [(f"group {number}", *cells) for number, cells in enumerate(zip(rows, most, strict=True))]
-    head = ["", f"rows reached, of {len(d.total)}", "largest magnitude"]
-    return table(head, body, f"{left}.target holds all numbers, {list(d.target.shape)}")
+    head = ["", f"rows reached, of {len(total)}", "largest magnitude"]
+    return table(head, body, f"{left}.target holds all numbers, {list(target.shape)}")
 
 
 def explanations_table(found: "Explanations") -> str:

@@ -9,8 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..engine.options import Options
-from ..subgraphs.contexts import Contexts
+from ..engine.options import Contexts, Options
 from .explanation import require
 from .files import finite, read_json, write_json
 from .tables import load_pandas
@@ -230,7 +229,7 @@ class ExplanationTree:
             leaves=tuple(_group(nodes, score) for nodes, score in content["leaves"]),
             prediction=tuple(_number(value) for value in content["prediction"]),
             contexts=Contexts(**content["contexts"]),
-            options=Options(**content["options"]),
+            options=Options.paper(**content["options"]),
             **values,
         )
 

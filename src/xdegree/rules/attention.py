@@ -104,14 +104,12 @@ def log_softmax(call: Call, x: Portions, dim: int, *args: Any) -> Tensor:
 
 
 def _telescope_along(call: Call, f: Any, x: Portions, dim: int) -> Tensor:
-    constant = f(torch.zeros_like(x.total).unsqueeze(0))
-    if call.options.activation == "target-first":
-        target = f(x.target)
-    elif call.options.activation == "target-last":
-        target = call.total - f(x.background) + constant
-    else:
-        target = (f(x.target) + call.total - f(x.background) + constant) / 2
-    return share_constant(target - constant, x, constant, call.options)
+    constant = f(torch.zeros_like(x.target))
+    order = call.options.activation
+    target = f(x.target) - constant if order != "target-last" else torch.zeros_like(x.target)
+    if order != "target-first":
+        target = target + (f(x.whole) - f(x.background))
+    return share_constant(target / 2 if order in ("both-orders", "gate") else target, x, constant, call.options)
 
 
 def _behind(dim: int) -> int:

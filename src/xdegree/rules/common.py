@@ -69,20 +69,44 @@ def _broadcast(shape: torch.Size, other: Tensor | float) -> torch.Size:
 
 
 def telescope(call: Call, f: Callable[[Tensor], Tensor], x: Portions) -> Tensor:
-    """The telescoping sum over a function f: target first, the background is the remainder (eq. ReLU).
+    """An element-wise function f, split as `Options.activation` says; the background is the remainder (eq. ReLU).
 
     A value f(0) ≠ 0 comes from neither portion; it is a constant and treated as a bias.
     """
     at_zero = f(x.total.new_zeros(()))
-    if call.options.activation == "target-first":
+    order = call.options.activation
+    if order == "target-first":
         target = f(x.target)
-    elif call.options.activation == "target-last":
-        target = (call.total - f(x.background)).add_(at_zero)
+    elif order == "gate":
+        target = gated(x, call.total - at_zero).add_(at_zero)
     else:
-        target = (f(x.target) + call.total - f(x.background)).add_(at_zero).div_(2)
-    if not bool(at_zero.any()):
+        # Kernels round by the place in memory: f(γ + β) − f(β) is not always 0 where γ is.
+        target = (call.total - f(x.background)).masked_fill_(x.target == 0, 0).add_(at_zero)
+    if order == "both-orders":
+        target = target.add_(f(x.target)).div_(2)
+    if call.options.bound == "none" and not bool(at_zero.any()):
         return target
-    return share_constant(target - at_zero, x, at_zero, call.options)
+    target = target - at_zero
+    if call.options.bound == "output":
+        target = within_output(target, call.total - at_zero)
+    return share_constant(target, x, at_zero, call.options) if bool(at_zero.any()) else target
+
+
+def gated(x: Portions, output: Tensor) -> Tensor:
+    """γ·f(T)/T, the output being f(T) − f(0): each portion passes as the total does.
+
+    At T = 0 the output is 0, and so is what passes, whatever cancelled there.
+    """
+    slope = output / x.total
+    return x.target * torch.where(slope.isfinite(), slope, 0.0)
+
+
+def within_output(target: Tensor, output: Tensor) -> Tensor:
+    """Clip portions of an output to lie between 0 and that output.
+
+    The interval is symmetric about output / 2, so clipping γ' and output − γ' keeps their sum.
+    """
+    return torch.clamp(target, output.clamp(max=0), output.clamp(min=0))
 
 
 def share_constant(target: Tensor, x: Portions, constant: Tensor, options: Options) -> Tensor:
@@ -165,11 +189,14 @@ class Half(Enum):
 
     target = "target"
     background = "background"
+    whole = "whole"
     zero = "zero"
     zeros = "zeros"
 
     def of(self, x: Portions) -> Tensor:
         """This part of x, ``[K, *shape]``; of zero one row will do."""
+        if self is Half.whole:
+            return x.whole
         if self in (Half.zero, Half.zeros):
             return torch.zeros_like(x.target[:1] if self is Half.zero else x.target)
         half: Tensor = getattr(x, self.value)
@@ -230,8 +257,8 @@ def telescope_lifted(call: Call, args: tuple[Any, ...], kwargs: Mapping[str, Any
     if order != "target-last":
         target = target + lift(call, args, kwargs, Half.target) - at_zero
     if order != "target-first":
-        target = target + call.total - lift(call, args, kwargs, Half.background)
-    target = target / 2 if order == "both-orders" else target
+        target = target + (lift(call, args, kwargs, Half.whole) - lift(call, args, kwargs, Half.background))
+    target = target / 2 if order in ("both-orders", "gate") else target
     if bool((at_zero == 0).all()):
         return target
     return share_bias(target, call.total - at_zero[0], at_zero[0], call.options)

@@ -1,4 +1,4 @@
-"""The graph that groups grow in, with sets of nodes as whole numbers: bit i stands for node i.
+"""The graph that groups grow in, with sets of nodes as integers: bit i stands for node i.
 
 Sets are united, compared and looked up thousands of times per explanation; as numbers that costs next to nothing.
 """

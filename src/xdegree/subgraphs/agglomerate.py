@@ -24,12 +24,11 @@ import numpy as np
 from torch import Tensor
 
 from ..attribution.scores import Reading
-from ..engine.options import Options
+from ..engine.options import Contexts, Options
 from ..engine.process_state import Memory
 from ..locality.prepared import Model, PreparedCall
 from ..results.tree import ExplanationTree, Group, Level
 from .adjacency import Adjacency, Bits, members
-from .contexts import Contexts
 from .contextual import Scorer
 
 Selection = Literal["threshold", "queue", "percentile", "percentile-signed"]

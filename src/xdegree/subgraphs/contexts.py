@@ -11,59 +11,15 @@ apart: walks are drawn along names that do not depend on the numbering, and two 
 images, say) are told apart by their ids, so for them only the distribution stays the same.
 """
 
-from dataclasses import dataclass, fields
-from typing import Any, Literal, get_args
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from ..engine.options import Contexts
 from .adjacency import Adjacency, Bits, Words, members, scramble
 
-Kind = Literal["walks", "neighbours", "none"]
-
 _STATES_PER_CONTEXT = 8  # a walk that has seen the same nodes may stand on any of them
-
-
-@dataclass(frozen=True)
-class Contexts:
-    """Which contexts a group is seen in.
-
-    Args:
-        kind: ``"walks"``, random walks around the group, as the paper says; ``"neighbours"``, as the authors' code
-            does: the mean of f^D over the group alone and the group with each node that touches it, without − f^D(C);
-            ``"none"``: φ is f^D.
-        walks: how many are drawn where there are too many contexts for all of them.
-        length: steps of a walk; L by default.
-        hops: L, how far from the group contexts reach; by default the model's depth, at least 1.
-        exact: up to this many contexts all are taken, each with its probability, and nothing is drawn.
-    """
-
-    kind: Kind = "walks"
-    walks: int = 20
-    length: int | None = None
-    hops: int | None = None
-    exact: int = 128
-
-    def __post_init__(self) -> None:
-        if self.kind not in get_args(Kind):
-            raise ValueError(f"Contexts.kind must be one of {get_args(Kind)} (got {self.kind!r})")
-        for name, least in (("walks", 1), ("length", 0), ("hops", 0), ("exact", 0)):
-            value = getattr(self, name)
-            whole = isinstance(value, int) and not isinstance(value, bool) and value >= least
-            if not whole and not (value is None and name in ("length", "hops")):
-                raise ValueError(f"Contexts.{name} must be a whole number of at least {least} (got {value!r})")
-
-    @classmethod
-    def of(cls, contexts: "Contexts | None") -> "Contexts":
-        """The given contexts, the paper's if there are none."""
-        if contexts is None:
-            return cls()
-        if not isinstance(contexts, cls):
-            raise TypeError(f"contexts must be xdegree.Contexts(…) (got {contexts!r})")
-        return contexts
-
-    def to_dict(self) -> dict[str, Any]:
-        """The fields as plain values, for files and tables."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
 
 
 @dataclass(frozen=True)

@@ -13,13 +13,13 @@ from torch import Tensor
 
 from ..attribution.decompose import whole_survey
 from ..attribution.scores import Question, Reader, Reading, chosen_classes
-from ..engine.options import Options
+from ..engine.options import Contexts, Options
 from ..engine.process_state import Memory, budget
 from ..locality.prepared import Model, Place, PreparedCall
 from ..model_call.call import ModelCall, check_index, find_edge_index, is_edges, short
 from ..model_call.split_points import find_source
 from .adjacency import Adjacency, Bits, mask, members, union
-from .contexts import Contexts, Surroundings
+from .contexts import Surroundings
 
 
 def contextual_scores(

@@ -7,13 +7,12 @@ from typing import Any, Literal, get_args
 from torch import Tensor
 
 from ..attribution.scores import Reading
-from ..engine.options import Options
+from ..engine.options import Contexts, Options
 from ..engine.process_state import Memory
 from ..locality.prepared import Model, PreparedCall
 from ..results.tree import ExplanationTree
 from .adjacency import Bits, members
 from .agglomerate import Growth, grown_tree
-from .contexts import Contexts
 from .contextual import Scorer
 from .masking import Masking
 
@@ -162,7 +161,7 @@ def _check(size: Any, sparsity: Any, objective: Any, beam: Any) -> None:
     for name, value in (("size", size), ("beam", beam)):
         whole = isinstance(value, int) and not isinstance(value, bool) and value >= 1
         if not whole and not (name == "size" and value is None):
-            raise ValueError(f"{name} must be a whole number, at least 1 (got {value!r})")
+            raise ValueError(f"{name} must be an integer, at least 1 (got {value!r})")
     number = isinstance(sparsity, int | float) and not isinstance(sparsity, bool) and 0 < sparsity <= 1
     if sparsity is not None and not number:
         raise ValueError(f"sparsity must be above 0 and at most 1, the share of nodes to keep (got {sparsity!r})")
