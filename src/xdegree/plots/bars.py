@@ -21,7 +21,7 @@ from ..canvas import (
     signs_line,
     unit_of,
 )
-from ..canvas.wording import JOINT, PLURAL
+from ..canvas.wording import JOINT, PLURAL, sum_of_two
 from ..results.explanation import Explanation
 from ..results.hetero import HeteroExplanation
 from .style import figure_of, new_axes, wrapped
@@ -104,6 +104,7 @@ def named(name: Any, of: str, names: Mapping[Any, str] | None) -> str:
 
 def _draw_steps(ax: Axes, steps: Sequence[tuple[str, float]], prediction: float, name: str) -> None:
     at, texts = 0.0, alike([*(score for _, score in steps), prediction])
+    texts[-2] = sum_of_two(prediction - steps[-1][1], prediction)[2]  # as the words below have it
     for row, (_, score) in enumerate(steps):
         last = row == len(steps) - 1
         ax.barh(row, score, left=at, height=0.62, color=REST if last else UP if score >= 0 else DOWN, zorder=2)
