@@ -109,7 +109,7 @@ def test_all_nodes_together_contribute_everything(program: Program, data: st.Dat
 
 
 @given(programs(LINEAR, AFFINE, OTHER, MIXED, most=5), st.data())
-@examples(250)
+@examples(150)
 def test_any_program_obeys_the_laws(program: Program, data: st.DataObject) -> None:
     """Nothing contributes nothing; no NaN of ours; K in one pass are K passes; sparse storage is dense storage."""
     options = data.draw(st.sampled_from([Options(), Options(ties="first"), Options(activation="both-orders"), EXACT]))
@@ -182,7 +182,7 @@ def test_explain_is_decompose_for_every_node(way: str, node_model: NodeModel, da
 
 
 @given(node_models(beyond=True), st.data())
-@examples(90)
+@examples(50)
 def test_explain_is_decompose_for_models_that_look_at_everything(
     way: str, node_model: NodeModel, data: st.DataObject
 ) -> None:
@@ -190,7 +190,7 @@ def test_explain_is_decompose_for_models_that_look_at_everything(
 
 
 @given(node_models(beyond=False), st.data())
-@examples(40)
+@examples(25)
 def test_renumbering_the_nodes_renumbers_the_answer(node_model: NodeModel, data: st.DataObject) -> None:
     note(repr(node_model))
     options = data.draw(st.sampled_from([Options(), EXACT, Options(activation="both-orders", attention="whole")]))

@@ -12,7 +12,7 @@ from rule_cases import LINEAR_ALONG, RULE_CASES, UNMET, WITHOUT_TWIN, WON_ALONG,
 from torch import Tensor
 from torch._ops import OpOverload, OpOverloadPacket
 
-from xdegree import Options, check, decompose
+from xdegree import MissingRuleError, Options, check, decompose
 from xdegree.engine.registry import RULES
 from xdegree.testing import check_laws
 
@@ -211,6 +211,13 @@ def test_what_overflows_on_the_way_leaves_no_nan(name: str, options: Options) ->
     assert bool(d.total.isfinite().all())
     assert bool(d.target.isfinite().all())
     assert not d.target[2].any()
+
+
+@pytest.mark.parametrize("groups", [[[0]], [range(6)], torch.eye(20)[:, :6].bool()], ids=["one", "all", "sparse"])
+def test_bits_are_no_portions(groups: object) -> None:
+    x = features(RULE_CASES[0])
+    with pytest.raises(MissingRuleError, match=r"view.dtype.*use \.to\(dtype\)"):
+        decompose(lambda x: x.view(torch.int64).double() + x, x, groups=groups)
 
 
 def test_every_rule_has_a_twin() -> None:

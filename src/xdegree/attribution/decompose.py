@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.utils._pytree import tree_flatten, tree_iter, tree_unflatten
 
 from ..engine.options import Options
-from ..engine.portions import LostPortionsError, carries, target_of, total_of
+from ..engine.portions import LostPortionsError, Portions, carries, target_of, total_of
 from ..engine.process_state import Memory, budget
 from ..engine.registry import MissingRuleError
 from ..engine.run import NeedsDense, Run
@@ -19,7 +19,7 @@ from ..locality.prepared import Model, PreparedCall
 from ..model_call.call import ModelCall, check_call, mapped_tensors, model_call
 from ..model_call.groups import number_of, shares, some
 from ..model_call.shadow_model import shadow_of
-from ..model_call.split_points import Of, Source, find_source
+from ..model_call.split_points import Of, Path, Source, find_source
 from .phantoms import Portion, locate_portions, warn_of_phantoms
 
 WORKING_SET = 12
@@ -40,6 +40,10 @@ class Decomposition:
     """``[K, *total]``: what each group contributes."""
     probes: Mapping[str, "Decomposition"] = field(default_factory=dict)
     """The same at the outputs of named modules."""
+    logits: "Decomposition | None" = None
+    """The same at what the last softmax or sigmoid was applied to, if the model ends with one."""
+    products: frozenset[str] = frozenset()
+    """The modules that multiply one portion by another, where most of the product is background by the paper's rule."""
 
     @property
     def background(self) -> Any:
@@ -52,7 +56,8 @@ class Decomposition:
     def __repr__(self) -> str:
         shapes = [tuple(t.shape) for t in tree_iter(self.target) if t is not None]
         probes = f", probes={list(self.probes)}" if self.probes else ""
-        return f"Decomposition(target={shapes[0] if len(shapes) == 1 else shapes}{probes})"
+        logits = ", with logits" if self.logits is not None else ""
+        return f"Decomposition(target={shapes[0] if len(shapes) == 1 else shapes}{probes}{logits})"
 
     def _repr_html_(self) -> str | None:
         """How notebooks show it: a table of groups."""
@@ -68,6 +73,8 @@ def decompose(
     of: Of = "node",
     start: str | None = None,
     probes: Iterable[str] = (),
+    baseline: Any = "zero",
+    steps: int = 1,
     options: Options | None = None,
     memory: Memory = None,
     model_kwargs: Mapping[str, Any] | None = None,
@@ -89,7 +96,12 @@ def decompose(
             ``edge_weight``. Edges are named by their place in ``edge_index``.
         start: for integer inputs: the module (for example the embedding) whose output is decomposed instead of ``x``.
         probes: names of modules whose output portions are wanted too (``"lin2:input"`` for what goes in).
-        options: choices among rules; the paper's by default.
+        baseline: what features are measured from: ``"zero"``; ``"mean"``, the mean feature vector (columns that do not
+            vary keep 0); or a tensor. A group's target is then what its features are beyond the baseline.
+        steps: in how many steps the way from the baseline to the features is split. One is a decomposition with its
+            interactions; with many, contributions become integrated gradients and add up to the output beyond that of
+            the baseline. Each step is a pass, with activations taken target last and biases in the background.
+        options: choices among rules.
         memory: budget in bytes for the portions (or as text, ``"2GB"``); by default a quarter of what is free.
         model_kwargs: keyword arguments of the model whose names are taken by this function.
         **kwargs: all other keyword arguments of the model.
@@ -100,14 +112,29 @@ def decompose(
     given = {**kwargs, **(model_kwargs or {})}
     if isinstance(model, PreparedCall):
         prepared = PreparedCall.of(model, args, given)
-        source = find_source(prepared.model, prepared.call, of, start)
+        source = on_path(find_source(prepared.model, prepared.call, of, start), baseline, steps)
         found = decompose_source(prepared.model, prepared.call, source, groups, probes, options, memory)
         prepared.confirm_output(found.total)
         return found
     call = model_call(model, args, given)
     check_call(model, call)
-    source = find_source(model, call, of, start)
+    source = on_path(find_source(model, call, of, start), baseline, steps)
     return decompose_source(model, call, source, groups, probes, options, memory)
+
+
+def on_path(source: Source, baseline: Any, steps: Any) -> Source:
+    """A source whose features are measured from a baseline, in steps."""
+    path = Path.of(baseline, steps, source.rows)
+    if path.is_trivial:
+        return source
+    return source.on(path)
+
+
+def path_options(options: Options, path: Path) -> Options:
+    """In several steps each is small: what it adds is what would be lost without it."""
+    if path.steps == 1:
+        return options
+    return replace(options, activation="target-last", bias="background", bound="none")
 
 
 def decompose_source(
@@ -120,12 +147,44 @@ def decompose_source(
     memory: Memory,
 ) -> Decomposition:
     """`decompose` after its arguments have been understood."""
+    if source.path.steps > 1 and source.path.step == source.path.steps:
+        few = path_options(options, source.path)
+        steps = (source.on(replace(source.path, step=step)) for step in range(1, source.path.steps))
+        found = [_in_passes(model, call, step, groups, probes, few, memory) for step in (*steps, source)]
+        return _added(found)
+    return _in_passes(model, call, source, groups, probes, options, memory)
+
+
+def _added(parts: list[Decomposition]) -> Decomposition:
+    """The targets of all steps added up; the totals are those of the last."""
+
+    def summed(targets: list[Any]) -> Any:
+        flat = [tree_flatten(target) for target in targets]
+        each = zip(*[leaves for leaves, _ in flat], strict=True)
+        return tree_unflatten([None if group[0] is None else sum(group[1:], group[0]) for group in each], flat[0][1])
+
+    last = parts[-1]
+    probes = {name: _added([part.probes[name] for part in parts]) for name in last.probes}
+    logits = None if last.logits is None else _added([part.logits for part in parts if part.logits is not None])
+    return replace(last, target=summed([part.target for part in parts]), probes=probes, logits=logits)
+
+
+def _in_passes(
+    model: Any,
+    call: ModelCall,
+    source: Source,
+    groups: Any,
+    probes: Iterable[str],
+    options: Options,
+    memory: Memory,
+) -> Decomposition:
+    """One step, in as many passes as the memory asks for."""
     share = source_shares(source, groups)
     if source.beside_plain_nodes:
         share = mapped_tensors(lambda s: torch.cat([s, s.new_zeros(1, *s.shape[1:])]), share)
     names = _known(model, probes)
     cuts = _chunks(number_of(share), memory, model, call, lambda: survey(model, call, source, options).largest)
-    found = _joined([_one_pass(model, call, source, some(share, cut), names, options) for cut in cuts])
+    found = _joined([one_pass(model, call, source, some(share, cut), names, options) for cut in cuts])
     found = _beyond_the_last(found) if source.beside_plain_nodes else found
 
     def locate(group: int) -> list[Portion]:
@@ -139,10 +198,12 @@ def decompose_source(
 def _beyond_the_last(d: Decomposition) -> Decomposition:
     """The targets beyond that of the last group, which is empty."""
     target = mapped_tensors(lambda t: t[:-1] - t[-1:], d.target)
-    return Decomposition(d.total, target, {name: _beyond_the_last(probe) for name, probe in d.probes.items()})
+    logits = None if d.logits is None else _beyond_the_last(d.logits)
+    probes = {name: _beyond_the_last(probe) for name, probe in d.probes.items()}
+    return replace(d, target=target, probes=probes, logits=logits)
 
 
-def _one_pass(
+def one_pass(
     model: Any,
     call: ModelCall,
     source: Source,
@@ -157,10 +218,10 @@ def _one_pass(
         run = Run(number_of(share), options, sparse=sparse, careful=careful, states=call.random_states)
         found = _run(model, call, source, share, names, run)
     except NeedsDense:
-        return _one_pass(model, call, source, share, names, options, sparse=False)
+        return one_pass(model, call, source, share, names, options, sparse=False)
     if careful or all(map(_is_sound, (found, *found.probes.values()))):
         return found
-    return _one_pass(model, call, source, share, names, options, sparse=False, careful=True)
+    return one_pass(model, call, source, share, names, options, sparse=False, careful=True)
 
 
 def _is_sound(d: Decomposition) -> bool:
@@ -190,7 +251,17 @@ def _run(model: Any, call: ModelCall, source: Source, share: Any, names: tuple[s
     unreached = [name for name in names if name not in found]
     if unreached:
         raise ValueError(f"probes names {unreached}, which the model did not call in this forward pass")
-    return _result(output, run.groups, "the model's output", found)
+    logits = _before(output)
+    with run.aside():
+        before = None if logits is None else _result(logits, run.groups, "what the last softmax is applied to")
+        whole = _result(output, run.groups, "the model's output", found, lost=before is None)
+    return replace(whole, logits=before, products=frozenset(run.products))
+
+
+def _before(output: Any) -> Any:
+    """What the last step of the model was applied to, if that is a softmax or a sigmoid."""
+    leaves, _ = tree_flatten(output)
+    return leaves[0].before if len(leaves) == 1 and isinstance(leaves[0], Portions) else None
 
 
 @dataclass(frozen=True)
@@ -203,6 +274,10 @@ class AtRows:
     """``[K, rows, …]``."""
     probe: SparseRows | None = None
     """The same in a hidden representation."""
+    logits: Tensor | None = None
+    """What the last softmax or sigmoid was applied to, if the target is there and not in the output."""
+    products: frozenset[str] = frozenset()
+    """As in `Decomposition`."""
 
 
 def decompose_at(
@@ -214,6 +289,7 @@ def decompose_at(
     probe: str,
     options: Options,
     active: ActiveRows,
+    logits: bool,
 ) -> AtRows:
     """What single nodes contribute to some rows of the output, without the work for the others.
 
@@ -238,13 +314,16 @@ def decompose_at(
     if not isinstance(output, Tensor) or not output.dim() or (probe and not seen):
         raise NeedsWhole
     hidden = _at(seen[-1], rows, len(output)) if probe else None
-    found = AtRows(total_of(output), _at(output, rows), hidden)
+    before = _before(output) if logits else None
+    shown = output if before is None else before
+    above = None if before is None else before.total
+    found = AtRows(total_of(output), _at(shown, rows), hidden, above, frozenset(run.products))
 
     def locate(pair: int) -> list[Portion]:
         node = groups.nodes[found.target.group[pair]]
         return locate_portions(model, call, source, source_shares(source, [[int(node)]]), options)
 
-    warn_of_phantoms(found.total, found.target.values, locate)
+    warn_of_phantoms(found.total if above is None else above, found.target.values, locate)
     return found
 
 
@@ -291,10 +370,15 @@ def source_shares(source: Source, groups: Any) -> Any:
 
 
 def _result(
-    output: Any, groups: int, what: str, probes: Mapping[str, Decomposition] | None = None, copy: bool = False
+    output: Any,
+    groups: int,
+    what: str,
+    probes: Mapping[str, Decomposition] | None = None,
+    copy: bool = False,
+    lost: bool = True,
 ) -> Decomposition:
     leaves, shape = tree_flatten(output)
-    if not any(carries(leaf) for leaf in leaves):
+    if lost and not any(carries(leaf) for leaf in leaves):
         raise LostPortionsError(
             f"{what} carries no portions: they got lost on the way (the values were copied out of the tensors) or the"
             " node features do not reach it"
@@ -327,7 +411,8 @@ def _joined(parts: list[Decomposition]) -> Decomposition:
     flat = [tree_flatten(part.target) for part in parts]
     leaves = [None if group[0] is None else torch.cat(group) for group in zip(*[f[0] for f in flat], strict=True)]
     probes = {name: _joined([part.probes[name] for part in parts]) for name in parts[0].probes}
-    return Decomposition(parts[0].total, tree_unflatten(leaves, flat[0][1]), probes)
+    logits = None if parts[0].logits is None else _joined([part.logits for part in parts if part.logits is not None])
+    return replace(parts[0], target=tree_unflatten(leaves, flat[0][1]), probes=probes, logits=logits)
 
 
 def _chunks(groups: int, memory: Memory, model: object, call: ModelCall, largest: Callable[[], int]) -> list[slice]:

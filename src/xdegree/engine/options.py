@@ -15,6 +15,9 @@ Bound = Literal["none", "output"]
 class Options:
     """One field per choice among rules.
 
+    By default a group and all the rest add up to the prediction: neither is taken first, mixed terms are halved,
+    attention is a weight. Portions are bounded by what a unit put out. `Options.paper` is the paper to the letter.
+
     Args:
         ties: who wins a maximum that several rows reach. ``"share"`` splits it equally among all rows that
             reach it up to rounding, so that the answer does not depend on the numbering of the nodes;
@@ -43,10 +46,10 @@ class Options:
 
     ties: Ties = "share"
     bias: Bias = "share"
-    activation: Activation = "target-first"
-    product: Product = "target"
-    attention: Attention = "split"
-    bound: Bound = "none"
+    activation: Activation = "both-orders"
+    product: Product = "share"
+    attention: Attention = "whole"
+    bound: Bound = "output"
 
     def __post_init__(self) -> None:
         for field in fields(self):

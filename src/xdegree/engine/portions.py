@@ -164,6 +164,8 @@ class Portions(Tensor):
     """
 
     total: Tensor
+    before: "Portions | None" = None
+    """What a softmax or sigmoid was applied to, if this is its result and nothing but moving entries came after."""
     alias: Alias
     groups: int
     _target: Tensor | Messages | SparseRows | None

@@ -125,6 +125,10 @@ CARRY_NOTHING = frozenset(
     }
 )
 
+SQUASHING = frozenset({aten._softmax, aten._safe_softmax, aten._log_softmax, aten.sigmoid, aten.sigmoid_})
+SQUASHING |= {aten.log_sigmoid_forward}
+PRODUCTS = frozenset({aten.mul, aten.mm, aten.bmm, aten.addmm, aten.baddbmm, aten.mv, aten.dot, aten.addcmul, aten.div})
+
 # Operations that only take a shape from their argument.
 FACTORIES = frozenset(
     {
@@ -151,6 +155,12 @@ class OpSchema:
     """Whether PyTorch takes it apart before a run sees it."""
     outs: tuple[str, ...]
     """The arguments that ``out=`` becomes."""
+    squashes: bool
+    """Whether it turns logits into probabilities, as the last step of many models does."""
+    moves: bool
+    """Whether it only moves or copies entries of its first argument."""
+    multiplies: bool
+    """Whether it is a product, which may be one of two portions."""
     by_onednn: bool
     """Whether its last bits are other ones without oneDNN, which is off during a run."""
 
@@ -177,6 +187,9 @@ def _learn(func: OpOverload) -> OpSchema:
         makes_memory=not is_view and not schema.is_mutable,
         composite=torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), "CompositeImplicitAutograd"),
         outs=tuple(argument.name for argument in schema.arguments if argument.is_out),
+        squashes=func.overloadpacket in SQUASHING,
+        moves=is_view or func.overloadpacket in (aten.clone, aten.index, aten.index_select, aten._unsafe_view),
+        multiplies=func.overloadpacket in PRODUCTS,
         by_onednn=func.overloadpacket in (aten.gelu, aten.convolution),
     )
     _SCHEMAS[id(func)] = found

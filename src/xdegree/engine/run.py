@@ -91,6 +91,8 @@ class Run(TorchDispatchMode):
         self.seen: Counter[tuple[str, str, str]] = Counter()
         self.module = ""
         self.largest = 0
+        self.products: set[str] = set()
+        """The modules that multiply one portion by another."""
         self._aside = False
         self._draws = OwnDraws(states)
         self._pending: weakref.WeakSet[Messages] = weakref.WeakSet()
@@ -196,9 +198,24 @@ class Run(TorchDispatchMode):
 
     def _out_of_place(self, func: OpOverload, args: Any, kwargs: Any) -> Any:
         out = self._computed(func, totals(args), totals(kwargs))
-        if op_schema(func).is_view and isinstance(args[0], Portions):
-            return self._view(func, out, args, kwargs)
-        return self._keep(_wrap(out, self._rule(func, out, args, kwargs), None))
+        schema = op_schema(func)
+        if schema.is_view and isinstance(args[0], Portions):
+            made = self._view(func, out, args, kwargs)
+        else:
+            made = self._keep(_wrap(out, self._rule(func, out, args, kwargs), None))
+        if schema.squashes:
+            return self._squashed(made, args[0])
+        if schema.moves and isinstance(made, Portions) and args[0].before is not None:
+            made.before = self._out_of_place(func, (args[0].before, *args[1:]), kwargs)
+        return made
+
+    def _squashed(self, made: Any, before: Any) -> Any:
+        """Remember what a softmax or sigmoid was applied to: it may be the last step of the model."""
+        first = made[0] if isinstance(made, tuple) else made
+        if not isinstance(first, Portions):  # taken as a whole it carries nothing
+            first = Portions(first, None, self.groups)
+        first.before = before
+        return (first, *made[1:]) if isinstance(made, tuple) else first
 
     def _keep(self, out: Any) -> Any:
         """Remember messages that are not written out, for as long as they live."""
@@ -239,8 +256,10 @@ class Run(TorchDispatchMode):
         target = self._rule(functional, total, args, kwargs)
         if torch.Tag.inplace_view in func.tags:
             return self._reshape(func, args, kwargs, target)
+        before = _copy_of(into) if op_schema(functional).squashes else None
         self._write(into, target)
         into.total.copy_(total)
+        into.before = before
         return into
 
     def _reshape(self, func: OpOverload, args: Any, kwargs: Any, target: Tensor) -> Any:
@@ -289,6 +308,8 @@ class Run(TorchDispatchMode):
             args = _all_without_buffers(args)
             kwargs = mapped(_without_buffers, kwargs) if kwargs else kwargs
         call = Call(op, total, self.groups, self.options)
+        if isinstance(op, OpOverload) and op_schema(op).multiplies and len(portions_in(args)) > 1:
+            self.products.add(self.module)
         try:
             with self.aside():
                 if isinstance(op, OpOverload) and _any_by_pairs(args, kwargs):
@@ -363,6 +384,11 @@ class Run(TorchDispatchMode):
 
     def _where(self) -> str:
         return f"in module {self.module!r}" if self.module else "in the model itself"
+
+
+def _copy_of(x: Portions) -> Portions:
+    """The same values in memory of its own."""
+    return Portions(x.total.clone(), x.sparse if x.sparse is not None else x.target.clone())
 
 
 def _wrap(total: Any, target: Any, base: Portions | None) -> Any:

@@ -1,7 +1,7 @@
 """Where portions start: in the features of nodes or edges, behind an embedding, or in the messages along edges."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol, get_args
 
 import torch
@@ -17,6 +17,70 @@ from .groups import split
 from .shadow_model import run_plain, shadow_of
 
 Of = Literal["node", "edge", "feature", "edge_feature"]
+
+
+@dataclass(frozen=True)
+class Path:
+    """The way from a baseline b to x, in steps: in each the increment (x − b) / steps is split, all else is background.
+
+    In one step from zero, features themselves are split. With many, contributions become integrated gradients.
+    """
+
+    baseline: Any = None
+    """What is subtracted from the features, of their shape or broadcast to it; a dict by type; None for zero."""
+    steps: int = 1
+    step: int = 1
+    """Which step this is; 0 for the baseline itself."""
+
+    @property
+    def is_trivial(self) -> bool:
+        """Whether it is one step from zero."""
+        return self.baseline is None and self.steps == 1 and self.step == 1
+
+    def at(self, x: Tensor, kind: Any = None) -> tuple[Tensor, Tensor]:
+        """The features at this step, and the increment that is split; of one type of several."""
+        if self.is_trivial:
+            return x, x
+        baseline = self.baseline if kind is None or self.baseline is None else self.baseline[kind]
+        baseline = torch.zeros_like(x) if baseline is None else baseline.to(x).expand_as(x)
+        increment = (x - baseline) / self.steps
+        return (x if self.step == self.steps else baseline + increment * self.step), increment
+
+    def of_nodes(self, nodes: Tensor | None) -> "Path":
+        """The same for some of the nodes."""
+        whole = isinstance(self.baseline, Tensor) and self.baseline.dim() > 1 and len(self.baseline) > 1
+        return replace(self, baseline=self.baseline[nodes]) if whole and nodes is not None else self
+
+    @classmethod
+    def of(cls, baseline: Any, steps: Any, rows: Any) -> "Path":
+        """What the user said, understood for features; or a clear error."""
+        if isinstance(steps, bool) or not isinstance(steps, int) or steps < 1:
+            raise ValueError(f"steps must be an integer, at least 1 (got {steps!r})")
+        if isinstance(baseline, str) and baseline == "zero":
+            return cls(None, steps, steps)
+        if isinstance(baseline, str) and baseline == "mean":
+            return cls(mapped_tensors(_mean, rows), steps, steps)
+        fits = isinstance(baseline, Tensor) if isinstance(rows, Tensor) else isinstance(baseline, Mapping)
+        if not fits:
+            raise ValueError(f'baseline must be "zero", "mean" or a tensor of the features\' shape (got {baseline!r})')
+        for kind, x in rows.items() if isinstance(rows, Mapping) else [(None, rows)]:
+            given = baseline if kind is None else baseline.get(kind)
+            try:
+                assert given is not None
+                given.expand_as(x)
+            except (AssertionError, RuntimeError, AttributeError):
+                got = list(given.shape) if isinstance(given, Tensor) else given
+                raise ValueError(f"the baseline must broadcast to the features {list(x.shape)} (got {got})") from None
+        return cls(baseline, steps, steps)
+
+
+TRIVIAL = Path()
+
+
+def _mean(x: Tensor) -> Tensor:
+    """The mean of all rows; columns that do not vary keep 0, or nothing of them would be left to contribute."""
+    varies = (x != x[:1]).any(0)
+    return torch.where(varies, x.mean(0), torch.zeros_like(x[0]))
 
 
 class Source(Protocol):
@@ -38,6 +102,13 @@ class Source(Protocol):
         multiplied with are empty then. With plain values it would stay, and is taken off: nothing contributes 0.
         """
 
+    @property
+    def path(self) -> Path:
+        """The way from the baseline to the features."""
+
+    def on(self, path: Path) -> "Source":
+        """The same on another way."""
+
     def start(self, run: Run, shadow: Any, share: Any) -> list[tuple[Any, Any]]:
         """Arrange for the portions of a run; returns the arguments (old, new) that it replaces."""
 
@@ -45,24 +116,26 @@ class Source(Protocol):
         """Raise if the portions never started."""
 
 
-def find_source(model: Any, call: ModelCall, of: Of = "node", start: str | None = None) -> Source:
+def find_source(
+    model: Any, call: ModelCall, of: Of = "node", start: str | None = None, path: Path | None = None
+) -> Source:
     """The source that the user means, or an error that says what is missing."""
     if of not in get_args(Of):
         raise ValueError(f"of must be one of {get_args(Of)} (got {of!r})")
     if start is not None:
         if of not in ("node", "feature"):
             raise ValueError(f"start names the module where the portions of nodes start; it does not go with of={of!r}")
-        return _module_source(model, call, start)
+        return _module_source(model, call, start).on(path or TRIVIAL)
     if of == "edge":
-        return MessageSource(call, _edges_of(call))
+        return MessageSource(call, _edges_of(call)).on(path or TRIVIAL)
     if of == "edge_feature":
         value = call.get("edge_attr", "edge_weight", "edge_attr_dict", "edge_weight_dict")
         if value is None:
             raise ValueError(
                 "of='edge_feature' needs edge_attr or edge_weight among the model's arguments, by that name"
             )
-        return ArgumentSource(_checked(value, "edge", model), "edge")
-    return ArgumentSource(_checked(call.x, "node", model), "node")
+        return ArgumentSource(_checked(value, "edge", model), "edge", path or TRIVIAL)
+    return ArgumentSource(_checked(call.x, "node", model), "node", path or TRIVIAL)
 
 
 @dataclass
@@ -71,6 +144,7 @@ class ArgumentSource:
 
     rows: Any
     what: str
+    path: Path = TRIVIAL
 
     @property
     def beside_plain_nodes(self) -> bool:
@@ -80,10 +154,16 @@ class ArgumentSource:
     def start(self, run: Run, shadow: Any, share: Any) -> list[tuple[Any, Any]]:  # noqa: ARG002
         """The features as portions in their place."""
         if isinstance(share, Singles) and run.active_rows is not None:
-            return [(self.rows, Portions(self.rows.detach().clone(), share.split(self.rows.detach(), run.active_rows)))]
+            total, part = self.path.at(self.rows.detach())
+            return [(self.rows, Portions(total.clone(), share.split(part, run.active_rows)))]
         if isinstance(self.rows, Mapping):
-            return [(self.rows, {kind: _portions(x, share[kind]) for kind, x in self.rows.items()})]
-        return [(self.rows, _portions(self.rows, share, run.sparse))]
+            given = {kind: _portions(*self.path.at(x, kind), share[kind]) for kind, x in self.rows.items()}
+            return [(self.rows, given)]
+        return [(self.rows, _portions(*self.path.at(self.rows), share, run.sparse))]
+
+    def on(self, path: Path) -> "ArgumentSource":
+        """The same on another way."""
+        return replace(self, path=path)
 
     def finish(self) -> None:
         """Portions always start here."""
@@ -93,32 +173,39 @@ SPARSE_BELOW = 1 / 16
 """The share of nodes in a group, on average, below which targets start sparse."""
 
 
-def _portions(x: Tensor, share: Tensor, sparse: bool = False) -> Portions:
-    x, share = x.detach(), share.to(x.dtype)
+def _portions(total: Tensor, part: Tensor, share: Tensor, sparse: bool = False) -> Portions:
+    """A total, of which each group has a share of some part."""
+    x, share = part.detach(), share.to(part.dtype)
     if sparse and x.dim() > 1 and share.dim() == 2 and int(share.count_nonzero()) <= SPARSE_BELOW * share.numel():
-        return Portions(x.clone(), sparse_share(x, share))
-    return Portions(x.clone(), split(x, share))
+        return Portions(total.detach().clone(), sparse_share(x, share))
+    return Portions(total.detach().clone(), split(x, share))
 
 
 @dataclass
 class ModuleSource:
     """The output of a module, for example of an embedding of integers."""
 
-    path: str
+    module: str
     rows: Tensor
     """What the module gives for these arguments."""
     what: str = "node"
     beside_plain_nodes: bool = False
+    path: Path = TRIVIAL
 
     def start(self, run: Run, shadow: Any, share: Any) -> list[tuple[Any, Any]]:
         """Split the module's output whenever it is called."""
 
         def divide(_module: nn.Module, _args: Any, output: Any) -> Portions:
             with run.aside():
-                return _portions(_one_row_per_node(self.path, total_of(output), len(self.rows)), share)
+                rows = _one_row_per_node(self.module, total_of(output), len(self.rows))
+                return _portions(*self.path.at(rows), share)
 
-        shadow.get_submodule(self.path).register_forward_hook(divide)
+        shadow.get_submodule(self.module).register_forward_hook(divide)
         return []
+
+    def on(self, path: Path) -> "ModuleSource":
+        """The same on another way."""
+        return replace(self, path=path)
 
     def finish(self) -> None:
         """Portions always start here: the module was seen to be called."""
@@ -156,6 +243,7 @@ class MessageSource:
     what: str = "edge"
     beside_plain_nodes: bool = False
     started: bool = False
+    path: Path = TRIVIAL
 
     @property
     def rows(self) -> Any:
@@ -172,8 +260,14 @@ class MessageSource:
         x = self.call.x
         nothing = run.groups
         if isinstance(x, Mapping):
-            return [(x, {kind: _portions(v, v.new_zeros(nothing, len(v))) for kind, v in x.items()})]
-        return [(x, _portions(x, x.new_zeros(nothing, len(x))))]
+            return [(x, {kind: _portions(v, v, v.new_zeros(nothing, len(v))) for kind, v in x.items()})]
+        return [(x, _portions(x, x, x.new_zeros(nothing, len(x))))]
+
+    def on(self, path: Path) -> "MessageSource":
+        """Messages are measured from nothing."""
+        if not path.is_trivial:
+            raise ValueError("baseline and steps are for features of nodes and edges, not for messages (of='edge')")
+        return self
 
     def finish(self) -> None:
         """Messages must have been passed."""

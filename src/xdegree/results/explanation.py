@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 FORMAT = "xdegree.explanation/2"
 OF = ("node", "edge", "feature", "edge_feature")
 """What can be scored."""
-READINGS = ("contribution", "probability", "strength")
+READINGS = ("contribution", "impact", "probability", "strength")
 EDGE_SCORINGS = (None, "pair", "mean")
 COMMON: dict[str, Any] = {
     "target": int,
@@ -65,6 +65,26 @@ def check_count(k: object) -> None:
 def at(level: str | None) -> str:
     """The level as a part of a description."""
     return "" if level is None else f", level={level!r}"
+
+
+def explained_output(e: Any) -> float:
+    """The number that is explained: the class's logit or output."""
+    return float((e.prediction if e.logits is None else e.logits)[e.target])
+
+
+def left_open(e: Any) -> float | None:
+    """What single scores leave open of it, beyond the baseline's; None for readings that are no parts of it."""
+    if e.reading != "contribution":
+        return None
+    start = 0.0 if e.baseline_output is None else float(e.baseline_output[e.target])
+    return explained_output(e) - start - e.total_scores
+
+
+def account(e: Any) -> str:
+    """What single scores add up to, and what they leave open, as a part of a description."""
+    if e.residual is None:
+        return ""
+    return f", scores={e.total_scores:+.4g}, residual={e.residual:+.4g} of {e.output:+.4g}"
 
 
 def read_dtype(content: dict[str, Any]) -> torch.dtype:
@@ -143,6 +163,14 @@ class Explanation:
     """``[C]``: the output with a sampled neighbourhood, which the scores are of, minus the model's own output."""
     level: Level | None = None
     """What is explained: a ``"node"``, a ``"link"`` or a ``"graph"``; None where it is not known."""
+    logits: Tensor | None = None
+    """``[C]``: what the last softmax or sigmoid was applied to, if that is explained instead of the prediction."""
+    baseline_output: Tensor | None = None
+    """``[C]``: what is explained with the features of the baseline; None for one step from zero."""
+    steps: int = 1
+    """In how many steps the way from the baseline was split."""
+    products: tuple[str, ...] = ()
+    """The modules that multiply what arrives from nodes by what arrives from nodes."""
     scope: str | None = None
     """What was decomposed, and whether it was checked against the model: the neighborhood or the whole graph."""
 
@@ -161,6 +189,31 @@ class Explanation:
             require(fits, f"{name}_scores must have one row per {'edge' if rows is e else 'node'} ({rows})")
         require(self.node_scores is None or self.node_scores.dim() == 1, "node_scores must be a vector")
         require(self.of in OF and getattr(self, f"{self.of}_scores") is not None, f"{self.of}_scores is missing")
+
+    @property
+    def output(self) -> float:
+        """The number that is explained: the class's logit or output."""
+        return explained_output(self)
+
+    @property
+    def total_scores(self) -> float:
+        """What the single scores add up to."""
+        return float(self.scores.sum())
+
+    @property
+    def residual(self) -> float | None:
+        """What the single scores leave open of the output (beyond the baseline's): joint effects and biases.
+
+        None for readings that are no parts of the output.
+        """
+        return left_open(self)
+
+    @property
+    def hides_products(self) -> bool:
+        """Whether most nodes have exactly 0 because products of two portions are background."""
+        if not self.products or self.of != "node" or self.options.product != "target":
+            return False
+        return self.output != 0 and int((self.scores[self.nodes] == 0).sum()) > len(self.nodes) // 2
 
     @property
     def scores(self) -> Tensor:
@@ -190,7 +243,7 @@ class Explanation:
         best = ", ".join(f"{name}: {score:+.4g}" for name, score in self.top(3))
         return (
             f"Explanation(index={self.index}{at(self.level)}, target={self.target}, reading={self.reading!r},"
-            f" nodes={len(self.nodes)} of {self.num_nodes}, top={{{best}}}, scope={self.scope!r})"
+            f" nodes={len(self.nodes)} of {self.num_nodes}, top={{{best}}}{account(self)}, scope={self.scope!r})"
         )
 
     def _repr_png_(self) -> bytes | None:
@@ -245,6 +298,7 @@ class Explanation:
             "dtype": str(self.scores.dtype).removeprefix("torch."),
             **{name: plain(getattr(self, name)) for name in _TENSORS},
             **{name: getattr(self, name) for name in _VALUES},
+            "products": list(self.products),
             "options": self.options.to_dict(),
         }
         return write_json(path, content)
@@ -263,14 +317,17 @@ class Explanation:
         values = read_values(content, _VALUES)
         edges, n = tensors["edge_index"], values["num_nodes"]
         require(edges is None or _between(edges, n), f"edge_index must have nodes between 0 and {n - 1}")
-        return cls(**tensors, **values, options=Options.paper(**content["options"]))  # type: ignore[arg-type]
+        products = content["products"]
+        require(isinstance(products, list) and all(isinstance(p, str) for p in products), "products must be names")
+        return cls(**tensors, **values, products=tuple(products), options=Options.paper(**content["options"]))  # type: ignore[arg-type]
 
 
 _TENSORS = (
     *("prediction", "nodes", "node_scores", "class_scores"),
     *("edge_index", "edge_scores", "feature_scores", "edge_feature_scores", "sampling_error"),
+    *("logits", "baseline_output"),
 )
-_VALUES = {**COMMON, "num_nodes": int}
+_VALUES = {**COMMON, "num_nodes": int, "steps": int}
 
 
 def _between(ids: Tensor, n: int) -> bool:

@@ -113,6 +113,14 @@ class NodeExplanations(Explanations):
     """The choices among rules that made the scores."""
     level: Level | None = None
     """What is explained: nodes, links or graphs."""
+    logits: Tensor | None = None
+    """``[rows, C]``: what is explained instead of the predictions, as in `Explanation`."""
+    baseline_output: Tensor | None = None
+    """``[rows, C]``, as in `Explanation`."""
+    steps: int = 1
+    """In how many steps the way from the baseline was split."""
+    products: tuple[str, ...] = ()
+    """As in `Explanation`."""
     scope: str | None = None
     """What was decomposed, as in `Explanation`."""
 
@@ -153,6 +161,10 @@ class NodeExplanations(Explanations):
             edge_index=self.edge_index,
             edge_scores=None if self.edge_scores is None else self.edge_scores[number],
             sampling_error=None if self.sampling_error is None else self.sampling_error[number],
+            logits=None if self.logits is None else self.logits[number],
+            baseline_output=None if self.baseline_output is None else self.baseline_output[number],
+            steps=self.steps,
+            products=self.products,
             reading=self.reading,
             edge_scoring=self.edge_scoring,
             scope=self.scope,

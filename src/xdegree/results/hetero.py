@@ -14,9 +14,12 @@ from .explanation import (
     COMMON,
     IDS,
     Explanation,
+    account,
     at,
     check_common,
     check_count,
+    explained_output,
+    left_open,
     plain,
     read_dtype,
     read_tensor,
@@ -63,6 +66,14 @@ class HeteroExplanation:
     """The choices among rules that made the scores."""
     level: Level | None = None
     """What is explained, as in `Explanation`."""
+    logits: Tensor | None = None
+    """``[C]``, as in `Explanation`."""
+    baseline_output: Tensor | None = None
+    """``[C]``, as in `Explanation`."""
+    steps: int = 1
+    """In how many steps the way from the baseline was split."""
+    products: tuple[str, ...] = ()
+    """As in `Explanation`."""
     scope: str | None = None
     """What was decomposed, as in `Explanation`."""
 
@@ -75,6 +86,29 @@ class HeteroExplanation:
             for name in ("edge_scores", "edge_feature_scores"):
                 scores = (getattr(self, name) or {}).get(kind)
                 require(scores is None or len(scores) == ends.shape[1], f"{name} of {kind} must have a row per edge")
+
+    @property
+    def output(self) -> float:
+        """The number that is explained, as in `Explanation`."""
+        return explained_output(self)
+
+    @property
+    def residual(self) -> float | None:
+        """What the single scores leave open, as in `Explanation`."""
+        return left_open(self)
+
+    @property
+    def total_scores(self) -> float:
+        """What the single scores of all types add up to."""
+        return float(sum(s.sum() for s in self.scores.values()))
+
+    @property
+    def hides_products(self) -> bool:
+        """As in `Explanation`."""
+        if not self.products or self.of != "node" or self.options.product != "target":
+            return False
+        scores = torch.cat([s.flatten() for s in self.scores.values()])
+        return self.output != 0 and int((scores == 0).sum()) > len(scores) // 2
 
     @property
     def scores(self) -> Mapping[Any, Tensor]:
@@ -96,7 +130,7 @@ class HeteroExplanation:
         best = ", ".join(f"{' '.join(map(str, place))}: {score:+.4g}" for place, score in self.top(3))
         return (
             f"HeteroExplanation(index={self.index}{at(self.level)}, target={self.target}, reading={self.reading!r},"
-            f" top={{{best}}})"
+            f" top={{{best}}}{account(self)})"
         )
 
     def _repr_png_(self) -> bytes | None:
@@ -133,6 +167,10 @@ class HeteroExplanation:
             "format": FORMAT,
             "dtype": str(self.prediction.dtype).removeprefix("torch."),
             "prediction": plain(self.prediction),
+            "logits": plain(self.logits),
+            "baseline_output": plain(self.baseline_output),
+            "steps": self.steps,
+            "products": list(self.products),
             **{name: _plain_types(getattr(self, name)) for name in _TYPED},
             **{name: getattr(self, name) for name in COMMON},
             "options": self.options.to_dict(),
@@ -150,8 +188,10 @@ class HeteroExplanation:
         typed = {name: _types(content[name], torch.long if name in IDS else dtype) for name in _TYPED}
         prediction = read_tensor(content["prediction"], dtype)
         require(prediction is not None and prediction.dim() == 1, "prediction must be a list of numbers")
-        values = read_values(content, COMMON)
-        return cls(prediction=prediction, **typed, **values, options=Options.paper(**content["options"]))  # type: ignore[arg-type]
+        values = read_values(content, {**COMMON, "steps": int, "products": list})
+        more = {name: read_tensor(content[name], dtype) for name in ("logits", "baseline_output")}
+        values["products"] = tuple(values["products"])
+        return cls(prediction=prediction, **more, **typed, **values, options=Options.paper(**content["options"]))  # type: ignore[arg-type]
 
     @property
     def names(self) -> list[str]:
@@ -175,6 +215,10 @@ class HeteroExplanation:
             node_scores=torch.cat(list(self.node_scores.values())),
             edge_index=torch.cat(ends, 1) if ends else None,
             edge_scores=torch.cat(list(self.edge_scores.values())) if self.edge_scores else None,
+            logits=self.logits,
+            baseline_output=self.baseline_output,
+            steps=self.steps,
+            products=self.products,
             reading=self.reading,
             edge_scoring=self.edge_scoring,
             scope=self.scope,

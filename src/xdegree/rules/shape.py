@@ -73,6 +73,8 @@ def permute(call: Call, x: Portions, dims: list[int]) -> Tensor:
 @rule(aten._reshape_alias)
 def view(call: Call, x: Portions, size: Any, *args: Any) -> Tensor:
     """The same entries in another shape, of both portions alike."""
+    if isinstance(size, torch.dtype):
+        raise NotImplementedError(f"the bits of portions read as {size} (.view(dtype)) are no portions; use .to(dtype)")
     if size and size[0] in (x.shape[:1] or [None]) and x.dim() > 1:  # rows stay rows: keep them first in memory
         return unrows(rows(x.target).reshape(size[0], call.groups, *call.total.shape[1:]))
     return x.target.reshape(call.groups, *call.total.shape)
