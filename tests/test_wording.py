@@ -9,6 +9,9 @@ from helpers import EDGES, features, net
 
 from xdegree import agglomerate, explain
 from xdegree.canvas import account, account_line, alike, output_name, scale_of, signs_line, unit_of
+from xdegree.plots import plot_waterfall
+
+pytestmark = pytest.mark.filterwarnings("ignore:single scores add up")
 
 
 @pytest.mark.parametrize("of", ["node", "edge", "feature"])
@@ -27,18 +30,36 @@ def test_parts_and_rest_are_the_prediction_of_the_explained_class(of, target):
     assert parts + rest == pytest.approx(prediction, abs=1e-9), "the printed numbers add up"
 
 
-def test_a_probability_is_accounted_for_as_a_probability():
-    e = explain(net(), features(), EDGES, index=5, reading="probability")
-    assert account(e).prediction == pytest.approx(float(e.prediction.softmax(0)[e.target]))
-    one = explain(net(level="graph", classes=1), features(), EDGES, reading="probability")
-    assert account(one).prediction == pytest.approx(float(one.prediction.sigmoid()))
-
-
-def test_norms_do_not_add_up():
-    e = explain(net(), features(), EDGES, index=5, reading="strength")
+@pytest.mark.parametrize("reading", ["impact", "probability", "strength"])
+def test_readings_that_are_no_parts_of_the_output_do_not_add_up(reading):
+    e = explain(net(), features(), EDGES, index=5, reading=reading)
     assert account(e) is None
     assert account_line(e) == ""
+
+
+def test_logits_behind_a_softmax_are_what_is_explained():
+    model = net(level="graph")
+    probable = lambda x, edge_index: model(x, edge_index).softmax(-1)
+    e = explain(probable, features(), EDGES)
+    assert e.logits is not None
+    assert unit_of(e) == f"contribution to class {e.target} (logits)"
+    assert account(e).rest == pytest.approx(e.residual)
+    assert account(e).prediction == pytest.approx(float(model(features(), EDGES)[0, e.target].detach()))
+
+
+def test_a_baseline_is_where_scores_start():
+    e = replace(explain(net(), features(), EDGES, index=5), baseline_output=torch.tensor([0.5, 0.25, 1.0]).double())
+    found = account(e)
+    assert found.rest == pytest.approx(e.residual)
+    assert f"beyond the baseline's {alike([found.start])[0]}" in account_line(e)
+    assert plot_waterfall(e).axes[0].get_yticklabels()[0].get_text() == "baseline"
+
+
+@pytest.mark.parametrize("reading", ["impact", "strength"])
+def test_unsigned_readings_have_no_blue(reading):
+    e = explain(net(), features(), EDGES, index=5, reading=reading)
     assert "blue" not in signs_line(e)
+    assert unit_of(e).startswith(reading)
 
 
 def test_a_tree_is_accounted_for_by_its_nodes_and_by_its_levels():

@@ -10,7 +10,14 @@ from torch import Tensor
 
 from ..results.tree import ExplanationTree, Level
 
-READINGS = {"probability": "probability", "strength": "L1 norm in the last hidden layer"}
+UNSIGNED = {
+    "impact": ("impact (how much the classes are moved against each other)", "the more it moves the classes"),
+    "strength": (
+        "strength (L1 norm in the last hidden layer)",
+        "the more of it reaches the last hidden layer, for or against the prediction",
+    ),
+}
+"""Readings without a sign: what they measure, and what dark red means."""
 PLURAL = {"node": "nodes", "edge": "edges", "feature": "features", "edge_feature": "edge features"}
 MINUS = "\N{MINUS SIGN}"
 JOINT = "joint effects and biases"
@@ -38,18 +45,24 @@ def unit_of(result: Any, classes: Sequence[str] | None = None) -> str:
     """What a legend says: what scores measure, for which output, in which unit. Plain numbers are just scores."""
     if getattr(result, "prediction", None) is None:
         return "score"
-    if result.reading == "strength":
-        return f"strength ({READINGS['strength']})"
-    unit = READINGS.get(result.reading) or scale_of(result.prediction)
+    if result.reading in UNSIGNED:
+        return UNSIGNED[result.reading][0]
+    unit = "probability" if result.reading == "probability" else scale_of(outputs_of(result))
     return f"contribution to {output_name(result, classes)} ({unit})"
+
+
+def outputs_of(result: Any) -> Any:
+    """What is explained, one number per class: the logits before a last softmax if there are any, else the outputs."""
+    logits = getattr(result, "logits", None)
+    return result.prediction if logits is None else logits
 
 
 def signs_line(result: Any, classes: Sequence[str] | None = None) -> str:
     """What the colours mean, in words."""
     if getattr(result, "prediction", None) is None:
         return "red: positive, blue: negative"
-    if result.reading == "strength":
-        return "the darker the red, the more of it reaches the last hidden layer, for or against the prediction"
+    if result.reading in UNSIGNED:
+        return f"the darker the red, {UNSIGNED[result.reading][1]}"
     return f"red raises {output_name(result, classes)}, blue lowers it"
 
 
@@ -60,28 +73,29 @@ class Account:
     parts: float
     """The sum of the scores."""
     prediction: float
-    """The model's own output for what is explained, in the unit of the scores."""
+    """The model's own output (or logit) for what is explained."""
     what: str
     """What the parts are, as "single nodes"."""
+    start: float | None = None
+    """The output for the baseline's features, which scores add to; None where they start from nothing."""
 
     @property
     def rest(self) -> float:
         """What the parts leave open: what nodes do only together, and biases."""
-        return self.prediction - self.parts
+        return self.prediction - self.parts - (self.start or 0.0)
 
 
 def account(result: Any, level: Level | None = None) -> Account | None:
-    """What the scores of a result add up to; None where that says nothing, as of norms.
+    """What the scores of a result add up to; None for readings that are no parts of the output.
 
     Args:
         result: an explanation or a tree.
         level: groups of a tree, to add up those instead of single nodes.
     """
-    if getattr(result, "prediction", None) is None or result.reading == "strength":
+    if getattr(result, "prediction", None) is None or result.reading != "contribution":
         return None
-    output = torch.as_tensor(result.prediction, dtype=torch.double)
-    if result.reading == "probability" and scale_of(output) != "probability":
-        output = output.softmax(0) if len(output) > 1 else output.sigmoid()
+    output = float(outputs_of(result)[result.target])
+    baseline = getattr(result, "baseline_output", None)
     if isinstance(result, ExplanationTree):
         groups = result.leaves if level is None else level
         what = "single nodes" if level is None else ("these groups" if len(level) > 1 else "this group")
@@ -89,7 +103,7 @@ def account(result: Any, level: Level | None = None) -> Account | None:
     else:
         found = result.scores.values() if isinstance(result.scores, Mapping) else [result.scores]
         what, parts = f"single {PLURAL[result.of]}", math.fsum(float(_double(s).sum()) for s in found)
-    return Account(parts, float(output[result.target]), what)
+    return Account(parts, output, what, None if baseline is None else float(baseline[result.target]))
 
 
 def account_line(result: Any, classes: Sequence[str] | None = None, level: Level | None = None) -> str:
@@ -97,10 +111,13 @@ def account_line(result: Any, classes: Sequence[str] | None = None, level: Level
     found = account(result, level)
     if found is None:
         return ""
-    parts, prediction, rest = sum_of_two(found.parts, found.prediction)
+    start = found.start or 0.0
+    parts, prediction, rest = sum_of_two(found.parts, found.prediction - start)
     whose = f" for {output_name(result, classes)}" if _count(result) > 1 else ""
+    beyond = "" if found.start is None else f" beyond the baseline's {alike([start])[0]}"
     verb = "adds" if level is not None and len(level) == 1 else "add"
-    return f"{found.what} {verb} up to {parts}, the prediction{whose} is {prediction}, the rest ({JOINT}) is {rest}"
+    said = f"{found.what} {verb} up to {parts}, the prediction{whose} is {prediction}{beyond}"
+    return f"{said}, the rest ({JOINT}) is {rest}"
 
 
 def alike(values: Iterable[float], digits: int = 3) -> list[str]:

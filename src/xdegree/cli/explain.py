@@ -1,6 +1,7 @@
 """``xdegree explain``: why one prediction, printed or saved."""
 
 import argparse
+import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -131,7 +132,9 @@ def explained(model: Any, args: tuple[Any, ...], **asked: Any) -> Any:
     from ..results.hetero import HeteroExplanation
 
     try:
-        e = explain(model, *args, **asked)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "single scores add up")  # what is printed says it
+            e = explain(model, *args, **asked)
     except Exception as error:
         raise unexplained(error, asked["index"]) from error
     if not isinstance(e, Explanation | HeteroExplanation):

@@ -8,6 +8,7 @@ from dash import ClientsideFunction, Dash, Input, Output, State, ctx, html, no_u
 from torch import Tensor
 
 from ..canvas import Canvas, account_line, output_name, scale_of, signs_line
+from ..canvas.wording import outputs_of
 from . import cytoscape, panels, parse
 from .answers import IN_UNITS, agreement, probabilities
 from .downloads import downloading
@@ -119,9 +120,10 @@ def _showing(app: Dash, desk: Desk) -> None:
     )
     def show(ref: Any) -> Any:
         subject, canvas = desk.drawn(ref)
-        scores = desk.answers.explanation(subject, subject.one.target).class_scores
+        e = desk.answers.explanation(subject, subject.one.target)
+        scores = e.class_scores
         assert scores is not None
-        made = cytoscape.drawing(subject, canvas, scores)
+        made = cytoscape.drawing(subject, canvas, scores, e.logits)
         note = not_drawn(subject.data, canvas) + subject.note
         if made["shown"] < made["able"]:
             note = f"{_part(subject, canvas, scores[:, subject.one.target])} {note}"
@@ -201,8 +203,8 @@ def _growing(app: Dash, desk: Desk) -> None:
         chosen = desk.target(subject, target)
         tree = desk.answers.grown(subject, chosen).tree
         found = cytoscape.growth_layers(tree, list(canvas.places))
-        asked = cytoscape.said_of(subject, chosen)
-        unit, name = scale_of(asked.prediction), output_name(asked, subject.names)
+        asked = cytoscape.said_of(subject, chosen, tree.logits if hasattr(tree, "logits") else None)
+        unit, name = scale_of(outputs_of(asked)), output_name(asked, subject.names)
         name = f"{name} ({unit}): {signs_line(asked, subject.names)}"
         return {**found, "key": subject.key, "target": chosen, "name": name}, len(tree.levels) - 1
 
@@ -260,7 +262,11 @@ def _comparing(app: Dash, desk: Desk) -> None:
                 said.append(str(problem))
                 continue
             scores.append(found[subject.nodes])
-            unit = cytoscape.caption(subject, chosen) if method in IN_UNITS else f"{method}, in its own unit"
+            unit = (
+                cytoscape.caption(subject, chosen, desk.logits(subject))
+                if method in IN_UNITS
+                else f"{method}, in its own unit"
+            )
             made = cytoscape.layer(shown, found.tolist())
             layers.append({**made, "key": subject.key, "target": chosen, "caption": unit})
             said.append("")

@@ -19,13 +19,14 @@ Drawing = dict[str, Any]
 Layer = dict[str, Any]
 
 
-def drawing(subject: Subject, canvas: Canvas, class_scores: Tensor) -> Drawing:
+def drawing(subject: Subject, canvas: Canvas, class_scores: Tensor, logits: Tensor | None = None) -> Drawing:
     """Nodes and edges, and a layer of colours for each class.
 
     Args:
         subject: what is explained.
         canvas: where it stands.
         class_scores: ``[N, C]``.
+        logits: what is explained instead of the prediction, of a model that ends in a softmax.
     """
     scale, shown = _scale(canvas), list(canvas.places)
     layers = [layer(shown, class_scores[:, c].tolist()) for c in range(class_scores.shape[1])]
@@ -35,22 +36,22 @@ def drawing(subject: Subject, canvas: Canvas, class_scores: Tensor) -> Drawing:
         "nodes": [_node(canvas, node, scale, explained=node == subject.index) for node in shown],
         "edges": [_edge(canvas, edge, scale) for edge in canvas.paths],
         "layers": layers,
-        "captions": [caption(subject, c) for c in range(len(layers))],
+        "captions": [caption(subject, c, logits) for c in range(len(layers))],
         "numbered": isinstance(canvas, Molecule),
         "shown": len(shown),
         "able": len(subject.nodes),
     }
 
 
-def caption(subject: Subject, target: int) -> str:
+def caption(subject: Subject, target: int, logits: Tensor | None = None) -> str:
     """What the colours of a class mean."""
-    asked = said_of(subject, target)
+    asked = said_of(subject, target, logits)
     return f"{unit_of(asked, subject.names)}: {signs_line(asked, subject.names)}"
 
 
-def said_of(subject: Subject, target: int) -> Any:
+def said_of(subject: Subject, target: int, logits: Tensor | None = None) -> Any:
     """The prediction as the words of all views take it."""
-    return SimpleNamespace(prediction=subject.one.prediction, target=target, reading="contribution")
+    return SimpleNamespace(prediction=subject.one.prediction, target=target, reading="contribution", logits=logits)
 
 
 def layer(shown: Sequence[int], scores: Sequence[float], most: float = 0.0) -> Layer:

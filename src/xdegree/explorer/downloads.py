@@ -83,7 +83,7 @@ def picture_of(
     """What the page shows, as a picture with its question and its legend."""
     from . import picture
 
-    unit = cytoscape.caption(subject, target)
+    unit = cytoscape.caption(subject, target, desk.logits(subject))
     if view == "growth":
         tree = desk.answers.grown(subject, target).tree
         place = min(at, len(tree.levels) - 1)

@@ -21,7 +21,7 @@ from ..canvas import (
     signs_line,
     unit_of,
 )
-from ..canvas.wording import JOINT, PLURAL, sum_of_two
+from ..canvas.wording import JOINT, PLURAL, outputs_of, sum_of_two
 from ..results.explanation import Explanation
 from ..results.hetero import HeteroExplanation
 from .style import figure_of, new_axes, wrapped
@@ -45,7 +45,7 @@ def plot_waterfall(
     The rest is what single scores leave open, joint effects and biases; where scores add up, it is nearly nothing.
 
     Args:
-        result: an explanation of nodes, edges or features, in the reading "contribution" or "probability".
+        result: an explanation of nodes, edges or features, in the reading "contribution".
         names: what to call a node, edge or feature, by what `top` calls it.
         most: how many scores have a bar of their own.
         classes: names of the classes; their numbers by default.
@@ -62,13 +62,14 @@ def plot_waterfall(
         raise ValueError(f"scores of the reading {result.reading!r} do not add up to a prediction")
     top = result.top(most)
     count = sum(s.numel() for s in _scores(result).values()) if not isinstance(result, Explanation) else _able(result)
-    steps = [(named(name, result.of, names), score) for name, score in top]
+    steps = [] if found.start is None else [("baseline", found.start)]
+    steps += [(named(name, result.of, names), score) for name, score in top]
     if count > len(top):
         other = found.parts - sum(score for _, score in top)
         steps.append((f"{count - len(top)} other {PLURAL[result.of]}", other))
     ax = new_axes((7.5, 0.34 * (len(steps) + 2) + 1.6)) if ax is None else ax
     _draw_steps(ax, [*steps, (f"rest: {JOINT}", found.rest)], found.prediction, output_name(result, classes))
-    unit = scale_of(result.prediction) if result.reading == "contribution" else result.reading
+    unit = scale_of(outputs_of(result))
     _finish(
         ax,
         title,
@@ -104,10 +105,19 @@ def named(name: Any, of: str, names: Mapping[Any, str] | None) -> str:
 
 def _draw_steps(ax: Axes, steps: Sequence[tuple[str, float]], prediction: float, name: str) -> None:
     at, texts = 0.0, alike([*(score for _, score in steps), prediction])
-    texts[-2] = sum_of_two(prediction - steps[-1][1], prediction)[2]  # as the words below have it
-    for row, (_, score) in enumerate(steps):
+    begin = steps[0][1] if steps[0][0] == "baseline" else 0.0
+    # As the words below have it.
+    texts[-2] = sum_of_two(prediction - begin - steps[-1][1], prediction - begin)[2]
+    for row, (label, score) in enumerate(steps):
         last = row == len(steps) - 1
-        ax.barh(row, score, left=at, height=0.62, color=REST if last else UP if score >= 0 else DOWN, zorder=2)
+        ax.barh(
+            row,
+            score,
+            left=at,
+            height=0.62,
+            color=REST if last or label == "baseline" else UP if score >= 0 else DOWN,
+            zorder=2,
+        )
         ax.plot([at + score] * 2, [row - 0.31, row + 1.31], c=GREY, lw=0.6, zorder=1)
         _number(ax, max(at, at + score), row, texts[row])
         at += score
