@@ -35,6 +35,8 @@ from xdegree.results.tree import Group
 
 SVG = "{http://www.w3.org/2000/svg}"
 
+pytestmark = pytest.mark.filterwarnings("ignore:single scores add up")
+
 
 def test_colours_are_brewers_and_centred():
     for place in (0, 64, 128, 192, 256):

@@ -21,6 +21,7 @@ from xdegree.models import GCN
 from xdegree.plots import plot_dataset
 from xdegree.reports import report_many
 
+pytestmark = pytest.mark.filterwarnings("ignore:single scores add up")
 SMILES = ("Cc1ccc([N+](=O)[O-])cc1", "CCO", "CC(=O)N", "c1ccccc1O", "CCBr", "CCO")
 EVIL = "<img src=x onerror=alert(1)>"
 

@@ -56,8 +56,9 @@ def test_no_cell_prints_warnings_or_bars(ran):
     cells = json.loads(ran.read_text())["cells"]
     streams = [out for cell in cells for out in cell.get("outputs", []) if out["output_type"] == "stream"]
     printed = ["".join(out["text"]) for out in streams]
-    # torch_geometric imports tqdm in the way that asks for widgets.
-    assert not [text for text in printed if "IProgress not found" not in text], printed
+    # torch_geometric imports tqdm in the way that asks for widgets; what scores leave open is said on purpose.
+    known = ("IProgress not found", "single scores add up")
+    assert not [text for text in printed if not any(said in text for said in known)], printed
 
 
 def test_reports_are_pages_of_bounded_height_in_a_browser(ran, page, tmp_path):

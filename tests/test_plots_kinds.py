@@ -27,6 +27,7 @@ from xdegree.plots import (
 from xdegree.plots import plot_surface as surface
 from xdegree.results.tree import ExplanationTree, Group
 
+pytestmark = pytest.mark.filterwarnings("ignore:single scores add up")
 ETHANOL = torch.tensor([2.0, 0.0, -2.0])
 WORDS = ["a", "gorgeous", "movie", "$ 5 & <b>"]
 HEADS = [2, 2, 2, 2]
