@@ -59,6 +59,12 @@ class Decomposition:
         logits = ", with logits" if self.logits is not None else ""
         return f"Decomposition(target={shapes[0] if len(shapes) == 1 else shapes}{probes}{logits})"
 
+    def _repr_html_(self) -> str | None:
+        """How notebooks show it: a table of groups."""
+        from ..results.notebook import decomposition_table
+
+        return decomposition_table(self.total, self.target)
+
 
 def decompose(
     model: Model,

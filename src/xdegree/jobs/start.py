@@ -300,7 +300,9 @@ def _carried_out(
     parts, missing = folder.settings.parts(work.count), missing_in(folder, again)
     done = sum(one.counts["instances"] for part, one in folder.parts.items() if part not in missing)
     known = sum(one.counts["errors"] for part, one in folder.parts.items() if part not in missing)
-    bar = tqdm(total=len(parts.ids), initial=done, unit=" instances", bar_format=BAR, disable=not means.progress)
+    bar = tqdm(
+        total=len(parts.ids), initial=done, unit=" instances", bar_format=BAR, disable=None if means.progress else True
+    )
     told = _Told(folder, report, run, bar, done, known)
     crew: Crew | None = early
     try:
