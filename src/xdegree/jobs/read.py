@@ -9,8 +9,8 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from ..results.explanation import Explanation
+from .manifest import opened
 from .settings import JobError, Settings
-from .storage import opened
 from .tables import pyarrow
 
 
@@ -33,7 +33,8 @@ def explanations_of(
     if job.settings.of != "node":
         raise JobError(f"jobs of nodes can be read as explanations (this one is of {job.settings.of!r})")
     found: list[tuple[int, Explanation]] = []
-    for part in sorted(job.finished()):
+    job.look(thorough=False)
+    for part in sorted(job.parts):
         if most is not None and len(found) >= most:
             break
         read = pyarrow().parquet.read_table
