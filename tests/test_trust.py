@@ -145,10 +145,11 @@ def test_the_account_of_an_explanation(tmp_path):
 
 def test_a_large_residual_is_said():
     def squared(x, edge_index):
-        return (x - x.mean(0) + 0.01).sum(0, keepdim=True) ** 2  # nodes that all but cancel
+        return x.sum(0, keepdim=True) ** 2
 
+    nearly_cancelling = X - X.mean(0) + 0.01
     with pytest.warns(UserWarning, match="joint effects and biases"):
-        explain(squared, X, EDGES, options=Options.paper(bias="background"))
+        explain(squared, nearly_cancelling, EDGES, options=Options.paper(bias="background"))
 
 
 def test_nothing_is_said_of_a_plain_linear_model():
@@ -248,7 +249,7 @@ def test_many_steps_are_integrated_gradients(kind, baseline):
     with torch.no_grad():
         difference = float((model(X, EDGES) - model(b, EDGES))[5, 1])
     assert e.output - float(e.baseline_output[1]) == pytest.approx(difference)
-    assert abs(e.residual) < 0.1 * float(expected.abs().sum())
+    assert abs(e.residual) < 0.2 * float(expected.abs().sum())
     assert e.total_scores == pytest.approx(difference - e.residual)
 
 
