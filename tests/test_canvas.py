@@ -30,9 +30,12 @@ from xdegree.canvas import (
     unit_of,
 )
 from xdegree.canvas.sentence import GAP, TALL
+from xdegree.datasets import ATOMS
 from xdegree.results.tree import Group
 
 SVG = "{http://www.w3.org/2000/svg}"
+
+pytestmark = pytest.mark.filterwarnings("ignore:single scores add up")
 
 
 def test_colours_are_brewers_and_centred():
@@ -73,7 +76,7 @@ def test_scores_of_results():
     pairs = edge_scores(e)
     assert len(pairs) == EDGES.shape[1] // 2
     assert pairs[0, 1] == pytest.approx(float(e.edge_scores[0]))
-    assert unit_of(e) == "contribution to the prediction (logits)"
+    assert unit_of(e) == f"contribution to class {e.target} (logits)"
     assert explained_node(e) == 3
     of_features = explain(net(), features(), EDGES, index=3, of="feature")
     assert node_scores(of_features) == pytest.approx(of_features.feature_scores.sum(1).tolist())
@@ -198,7 +201,8 @@ def test_hydrogens_are_drawn_if_they_were_scored():
         ({"smiles": "C("}, "no SMILES"),
         ({"smiles": ""}, "no atoms"),
         ({}, "one of smiles, mol and graph"),
-        ({"graph": Data(x=torch.zeros(2, 3), edge_index=EDGES)}, "one-hot over the 14 atoms"),
+        ({"graph": Data(x=torch.zeros(2, 3), edge_index=EDGES), "atoms": ATOMS}, "one-hot over the 14 atoms"),
+        ({"graph": Data(x=torch.zeros(2, 3), edge_index=EDGES)}, "what the columns of graph.x mean"),
     ],
 )
 def test_what_is_no_molecule_is_refused(given, message, capfd):
@@ -217,7 +221,7 @@ def nitro(**more):
 
 
 def test_a_graph_without_geometry_becomes_a_molecule():
-    with_orders = molecule_canvas(graph=nitro(bond=torch.tensor([1, 2, 2, 1, 2, 2, 1])))
+    with_orders = molecule_canvas(graph=nitro(bond=torch.tensor([1, 2, 2, 1, 2, 2, 1])), atoms=ATOMS)
     assert [atom.GetFormalCharge() for atom in with_orders.mol.GetAtoms()] == [
         0,
         0,
@@ -225,11 +229,11 @@ def test_a_graph_without_geometry_becomes_a_molecule():
         0,
         0,
     ]  # pentavalent, as some are
-    charged = molecule_canvas(graph=nitro(bond=torch.tensor([1, 2, 1, 1, 2, 1, 1])))
+    charged = molecule_canvas(graph=nitro(bond=torch.tensor([1, 2, 1, 1, 2, 1, 1])), atoms=ATOMS)
     assert [atom.GetFormalCharge() for atom in charged.mol.GetAtoms()] == [0, 1, 0, -1, 0]
-    one_hot = molecule_canvas(graph=nitro(edge_attr=torch.eye(3)[[0, 1, 0, 0, 1, 0, 0]]))
+    one_hot = molecule_canvas(graph=nitro(edge_attr=torch.eye(3)[[0, 1, 0, 0, 1, 0, 0]]), atoms=ATOMS)
     assert [bond.GetBondTypeAsDouble() for bond in one_hot.mol.GetBonds()] == [1, 2, 1, 1]
-    assert all(bond.GetBondTypeAsDouble() == 1 for bond in molecule_canvas(graph=nitro()).mol.GetBonds())
+    assert all(bond.GetBondTypeAsDouble() == 1 for bond in molecule_canvas(graph=nitro(), atoms=ATOMS).mol.GetBonds())
 
 
 def test_a_highlight_has_the_colour_it_was_given_and_letters_can_be_read():

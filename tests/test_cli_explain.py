@@ -1,10 +1,13 @@
 """``xdegree explain``, and what it shares with ``xdegree report``."""
 
 import json
+import os
 import re
 import shlex
+import subprocess
 import sys
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 import torch
@@ -13,6 +16,7 @@ from test_docs_code import DOCS, assert_printed, fences
 from torch import nn
 
 from xdegree import Explanation, HeteroExplanation, explain
+from xdegree.canvas import account_line
 from xdegree.cli import main
 
 PATH = torch.tensor([[0, 1, 1, 2, 2, 3], [1, 0, 2, 1, 3, 2]])
@@ -116,6 +120,7 @@ def test_the_prediction_and_the_largest_scores(capsys):
         ["prediction", f"class {e.target}, outputs {outputs}"],
         ["explained", f"node 1, class {e.target}, by node, reading contribution"],
         ["nodes", "4 of 4 can contribute"],
+        ["scores", account_line(e)],
         [""],
         ["node", "score"],
         *([str(node), f"{score:+.4g}"] for node, score in e.top(2)),
@@ -146,7 +151,33 @@ def test_every_kind(capsys, args, explained, head):
 
 def test_edges_have_a_table_of_their_own(capsys):
     found = lines(capsys, "f.py:nodes", "--index", "1", "--edge-scores", "pair", "--top", "1")
-    assert [line for line in found if line[-1] == "score"] == [["node", "score"], ["source", "to", "score"]]
+    assert [line for line in found if line[-1] == "score"] == [["node", "score"], ["node", "node", "score"]]
+    every = lines(capsys, "f.py:nodes", "--index", "1", "--edge-scores", "pair")
+    pairs = [tuple(sorted(line[:2])) for line in every if len(line) == 3 and line[0] != "node"]
+    assert len(pairs) == len(set(pairs)) == 3, "both directions are one pair"
+
+
+def test_a_regression_has_no_class(capsys):
+    found = dict(line for line in lines(capsys, "f.py:regression", "--index", "1") if len(line) == 2)
+    assert "class" not in found["scores"] + found["explained"]
+    assert "the rest (joint effects and biases) is" in found["scores"]
+
+
+def test_a_wrong_option_is_named_with_its_value(capsys):
+    assert main(["explain", "f.py:nodes", "--index", "1", "--option", "foo=bar"]) == 2
+    assert "'foo=bar'" in (said := capsys.readouterr().err)
+    assert "ties" in said
+
+
+def test_futures_of_other_packages_stay_off_the_screen(folder):
+    """As a user runs it: the tests' own filters make warnings errors."""
+    factory = (folder / "f.py").read_text()
+    (folder / "g.py").write_text(f"{factory}\nimport warnings\nwarnings.warn('soon', FutureWarning)\n")
+    command = [sys.executable, "-m", "xdegree", "explain", "g.py:nodes", "--index", "1"]
+    helpers = {"PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, **helpers})
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
 
 
 def test_json_is_what_save_writes_and_report_reads(capsys, folder):
@@ -173,7 +204,7 @@ def test_weights_and_evaluation(capsys):
     torch.save(other.state_dict(), "state.pt")
     found = lines(capsys, "f.py:nodes", "--index", "1", "--weights", "state.pt")
     [(node, score)] = explain(other, features(4), PATH, index=1).top(1)
-    assert found[5] == [str(node), f"{score:+.4g}"]
+    assert found[6] == [str(node), f"{score:+.4g}"]
     torch.save(nn.Linear(1, 1).state_dict(), "other.pt")
     assert main(["explain", "f.py:nodes", "--index", "1", "--weights", "other.pt"]) == 2
     assert "other.pt does not fit the model" in capsys.readouterr().err

@@ -13,7 +13,7 @@ from torch_geometric.nn import BatchNorm, GATConv, GATv2Conv, GCNConv, Transform
 from torch_geometric.utils import scatter
 
 from xdegree import Options, decompose
-from xdegree.engine.portions import LostPortionsError, carries
+from xdegree.engine.portions import carries
 
 X = features()
 GROUPS = [[0], [4, 7], [], list(range(12)), [11, 2, 5]]
@@ -95,13 +95,13 @@ def test_background_is_the_rest_and_results_are_frozen():
 def passes(monkeypatch):
     """The number of groups in each pass of a decomposition."""
     module = sys.modules[decompose.__module__]  # the name in the package is the function
-    counted, one_pass = [], module._one_pass
+    counted, one_pass = [], module.one_pass
 
     def count(model, call, source, share, *rest):
         counted.append(len(share))
         return one_pass(model, call, source, share, *rest)
 
-    monkeypatch.setattr(module, "_one_pass", count)
+    monkeypatch.setattr(module, "one_pass", count)
     return counted
 
 
@@ -144,8 +144,9 @@ def test_totals_are_computed_once():
 
 def test_probes_are_what_the_modules_put_out():
     model = net()
-    d = decompose(model, X, EDGES, groups=GROUPS, probes=["convs.0", "convs.1", "lin1", "lin2", "lin2:input", ""])
-    first = decompose(model.convs[0], X, EDGES, groups=GROUPS)
+    probes, paper = ["convs.0", "convs.1", "lin1", "lin2", "lin2:input", ""], Options.paper()
+    d = decompose(model, X, EDGES, groups=GROUPS, probes=probes, options=paper)
+    first = decompose(model.convs[0], X, EDGES, groups=GROUPS, options=paper)
     assert torch.equal(d.probes["convs.0"].total, first.total)
     assert torch.equal(d.probes["convs.0"].target, first.target)
     assert torch.equal(d.probes["lin2"].target, d.target)
@@ -286,10 +287,14 @@ def test_outputs_in_containers():
     assert_close(d.background[0], logits.background)
 
 
+ORDERS = ("target-first", "target-last", "both-orders")
+
+
 def test_options_reach_the_rules():
     model = net()
     default = decompose(model, X, EDGES, groups=GROUPS).target
-    for options in (Options(bias="background"), Options(activation="target-last"), Options(activation="both-orders")):
+    others = (Options(bias="background"), Options.paper(), *(Options.paper(activation=order) for order in ORDERS))
+    for options in others:
         assert not torch.allclose(decompose(model, X, EDGES, groups=GROUPS, options=options).target, default)
     assert torch.equal(decompose(model, X, EDGES, groups=GROUPS, options=Options()).target, default)
 
@@ -652,9 +657,10 @@ def test_attention_taken_as_a_whole_weighs_values_as_they_are() -> None:
     assert_close(d.target, expected.detach())
 
 
-def test_a_softmax_as_output_cannot_be_taken_as_given() -> None:
-    with pytest.raises(LostPortionsError, match="carries no portions"):
-        decompose(lambda x: torch.softmax(x, 1), X, groups=[[0]], options=Options(attention="whole"))
+def test_a_softmax_as_output_is_taken_as_given_but_its_input_is_not_lost() -> None:
+    d = decompose(lambda x: torch.softmax(x, 1), X, groups=[[0]], options=Options(attention="whole"))
+    assert not d.target.any()
+    assert torch.equal(d.logits.target[0, 0], X[0])
 
 
 @pytest.mark.parametrize("block", [1, 7, 64])

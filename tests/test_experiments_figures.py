@@ -183,7 +183,7 @@ def test_rows_of_panels_have_a_colour_for_every_atom_of_the_last_level():
     model, dataset, _ = Tiny(None).trained("mutag", "GCN", 0)
     graph = dataset.graphs[1]
     tree = agglomerate(model, graph.x, graph.edge_index)
-    figure = plot_rows([Row("one", tree, molecule_canvas(graph=graph))] * 2, levels=3)
+    figure = plot_rows([Row("one", tree, molecule_canvas(graph=graph, atoms=ATOMS))] * 2, levels=3)
     titles = [ax.get_title() for ax in figure.axes]
     assert titles.count("single") == 2
     assert sum(title.startswith("level") for title in titles) == 6

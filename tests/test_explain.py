@@ -332,13 +332,16 @@ def test_outputs_of_other_shapes(shape):
 
 def test_the_probability_reading_is_the_papers_softmax_rule():
     model = net()
-    d = decompose(model, X, EDGES, groups=singles())
-    e = explain(model, X, EDGES, index=5, reading="probability")
+    paper = Options.paper()
+    d = decompose(model, X, EDGES, groups=singles(), options=paper)
+    e = explain(model, X, EDGES, index=5, reading="probability", options=paper)
     expected = (d.total[5].softmax(-1) * (d.target[:, 5] / d.total[5]).clamp(0, 1))[:, e.target]
     assert_close(e.node_scores, expected)
     assert e.reading == "probability"
     inside = (d.target[:, 5, e.target] / d.total[5, e.target]).clamp(0, 1).diff().abs() > 1e-9
-    softened = decompose(lambda x, edge_index: model(x, edge_index).softmax(-1), X, EDGES, groups=singles())
+    softened = decompose(
+        lambda x, edge_index: model(x, edge_index).softmax(-1), X, EDGES, groups=singles(), options=paper
+    )
     by_rule = softened.target[:, 5, e.target]
     assert inside.any()
     assert torch.equal(e.node_scores.diff()[inside] > 0, by_rule.diff()[inside] > 0)  # the same order

@@ -4,13 +4,15 @@ import json
 import sys
 from pathlib import Path
 
+import networkx as nx
 import pytest
 import torch
 from helpers import assert_close
 from matplotlib.text import Text
 from torch import nn
 from torch_geometric.data import Data
-from torch_geometric.nn import GCNConv
+from torch_geometric.nn import GCNConv, GINEConv, global_add_pool
+from torch_geometric.utils import barabasi_albert_graph, from_smiles
 
 from xdegree import agglomerate, decompose, explain, interaction
 
@@ -18,7 +20,7 @@ pytest.importorskip("dash", reason='no Dash: pip install "xdegree[explorer]"')
 pytest.importorskip("rdkit", reason='no RDKit: pip install "xdegree[chem]"')
 
 from xdegree.cli import main
-from xdegree.datasets import molecule_of
+from xdegree.datasets import molecule_of, toy_sentences
 from xdegree.explorer import cytoscape, examples, make_app, panels, parse, picture
 from xdegree.explorer.answers import Answers, agreement, probabilities
 from xdegree.explorer.catalogue import Catalogue
@@ -26,7 +28,7 @@ from xdegree.explorer.downloads import picture_of
 from xdegree.explorer.parse import Reference
 from xdegree.explorer.problem import MAX_NODES, MAX_UPLOAD, Problem
 from xdegree.explorer.server_state import Desk
-from xdegree.explorer.subject import Example, Item
+from xdegree.explorer.subject import Example, Item, neighbourhood, not_drawn
 from xdegree.explorer.user_model import own_example
 from xdegree.factories import UsageError
 from xdegree.models import GCN
@@ -271,6 +273,127 @@ def test_a_model_of_ones_own_becomes_an_example() -> None:
     assert from_data.items[0].data.names == list("abcd")
 
 
+class TakesBatch(nn.Module):
+    def __init__(self, width: int, classes: int = 1) -> None:
+        super().__init__()
+        self.conv, self.out = GCNConv(width, 4), nn.Linear(4, classes)
+
+    def forward(self, x: torch.Tensor, edge_index: torch.Tensor, batch: torch.Tensor) -> torch.Tensor:
+        return self.out(global_add_pool(self.conv(x, edge_index).relu(), batch))
+
+
+class TakesWholeData(TakesBatch):
+    def forward(self, data: Data) -> torch.Tensor:  # type: ignore[override]
+        return super().forward(data.x, data.edge_index, data.batch)
+
+
+class TakesEdges(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv, self.out = GINEConv(nn.Linear(9, 4), edge_dim=3), nn.Linear(4, 2)
+
+    def forward(self, x: torch.Tensor, edge_index: torch.Tensor, edge_attr: torch.Tensor) -> torch.Tensor:
+        return self.out(self.conv(x, edge_index, edge_attr).sum(0, keepdim=True))
+
+
+def pyg_molecules(*smiles: str) -> list[Data]:
+    found = [from_smiles(text) for text in smiles]
+    for data in found:
+        data.x, data.edge_attr = data.x.float(), data.edge_attr.float()
+    return found
+
+
+ION = "C[N+](C)(C)CC(=O)[O-]"
+
+
+@pytest.mark.parametrize(
+    ("model", "graphs"),
+    [
+        (TakesBatch(9), pyg_molecules("CCO", ION)),
+        (TakesWholeData(9), pyg_molecules("CCO", ION)),
+        (TakesEdges(), pyg_molecules("CCO", ION)),
+        (TakesBatch(14, 3), [molecule_of("CCO"), molecule_of(ION)]),
+    ],
+    ids=["batch", "data", "edge features", "one-hot"],
+)
+def test_molecules_of_ones_own_model_are_drawn_and_typed(model: nn.Module, graphs: list[Data]) -> None:
+    graphs[0].smiles, graphs[1].smiles = "CCO", ION
+    example = own_example(model, (graphs,), {})
+    assert [item.title for item in example.items] == ["CCO", ION]
+    catalogue, answers = Catalogue([example]), Answers()
+    for ref in (Reference("own", item=1), Reference("own", smiles=ION)):
+        subject = catalogue.subject(ref)
+        e = answers.explanation(subject, subject.one.target)
+        canvas = subject.canvas(e.node_scores.abs())
+        assert canvas.kind == "molecule"
+        labels = {node["label"] for node in cytoscape.drawing(subject, canvas, e.class_scores)["nodes"]}
+        assert {"N⁺", "O⁻"} <= labels, "formal charges"
+    assert "Your molecule" in subject.note
+    assert torch.allclose(subject.one.prediction, catalogue.subject(Reference("own", item=1)).one.prediction)
+
+
+def test_a_reader_of_ones_own_is_asked_and_its_faults_are_told() -> None:
+    def read(text: str) -> Data:
+        if "?" in text:
+            raise KeyError("what is that")
+        return Data(
+            x=torch.ones(len(text.split()), 2), edge_index=torch.zeros(2, 0, dtype=torch.long), words=text.split()
+        )
+
+    example = own_example(TakesBatch(2), ([read("one two three"), read("four five")],), {}, views={"sentence": read})
+    assert (example.kind, example.items[0].title) == ("sentence", "one two three")
+    catalogue = Catalogue([example])
+    subject = catalogue.subject(Reference("own", sentence="my own words"))
+    assert subject.canvas(torch.ones(3)).kind == "sentence"
+    assert subject.note.startswith("Your sentence, 3 words")
+    with pytest.raises(Problem, match="sentence cannot be read: 'what is that'"):
+        catalogue.subject(Reference("own", sentence="what ?"))
+    with pytest.raises(Problem, match="no model of molecules"):
+        catalogue.subject(Reference("own", smiles="CCO"))
+    with pytest.raises(Problem, match="known are molecule, sentence"):
+        own_example(TakesBatch(2), ([read("a b")],), {}, views={"molecul": read})
+
+
+def test_an_uploaded_graph_says_what_it_is_and_what_is_not_drawn() -> None:
+    example = own_example(Net(), (torch.randn(4, 2), torch.tensor([[0, 1], [1, 2]])), {})
+    text = json.dumps({"x": [[1, 2], [3, 4], [5, 6]], "edge_index": [[0, 0, 1, 1, 1], [0, 1, 0, 2, 2]], "index": 1})
+    subject = Catalogue([example]).subject(Reference("own", graph=text))
+    assert subject.note.startswith("An uploaded graph of 3 nodes and 5 edges, explained is its node 1.")
+    said = not_drawn(subject.data, subject.canvas(torch.ones(3)))
+    assert said == "Not drawn: 1 edge from a node to itself, the direction of 1 edge, 1 repeated edges. "
+
+
+def test_an_uploaded_graph_must_have_what_the_models_own_have() -> None:
+    example = own_example(TakesEdges(), (pyg_molecules("CCO"),), {})
+    text = json.dumps({"x": [[0.0] * 9], "edge_index": [[], []]})
+    with pytest.raises(Problem, match="needs 'edge_attr'"):
+        Catalogue([example]).subject(Reference("own", graph=text))
+
+
+def test_the_neighbourhood_that_is_drawn_hangs_together() -> None:
+    torch.manual_seed(0)
+    edges = barabasi_albert_graph(400, 2)
+    strength = torch.rand(400)
+    found = neighbourhood(edges, range(400), strength, 7, 60)
+    assert 7 in found
+    assert len(found) <= 60
+    assert nx.is_connected(nx.Graph(edges.t().tolist()).subgraph(found))
+    strongest = set(strength.argsort(descending=True)[:20].tolist())
+    assert strongest <= set(found)
+
+
+def test_generated_sentences_are_read_as_they_are_made() -> None:
+    graphs = toy_sentences(200).graphs
+    read = examples.toy_reader(graphs)
+    for graph in graphs:
+        again = read(f"{' '.join(graph.words).capitalize()}.")
+        assert torch.equal(again.x, graph.x)
+        assert set(zip(*again.edge_index.tolist(), strict=True)) == set(zip(*graph.edge_index.tolist(), strict=True))
+    for text, why in (("the plot was purple", "never seen purple"), ("but", "has no words")):
+        with pytest.raises(ValueError, match=why):
+            read(text)
+
+
 def test_a_model_that_the_page_cannot_call_is_refused() -> None:
     with pytest.raises(Problem, match=r"model\(x, edge_index"):
         own_example(lambda x: x, (torch.ones(2, 2),), {})
@@ -282,8 +405,8 @@ def test_large_neighbourhoods_show_their_strongest_nodes(monkeypatch: pytest.Mon
     monkeypatch.setattr("xdegree.explorer.subject.MAX_SHOWN", 3)
     subject = Catalogue([a_node_model()]).subject(Reference("nodes", item=0))
     strength = torch.zeros(12)
-    strength[3] = strength[7] = 1
-    assert list(subject.canvas(strength).places) == [3, 5, 7]
+    strength[3], strength[7] = 2, 1
+    assert list(subject.canvas(strength).places) == [3, 4, 5], "the way from the strongest to the explained node"
 
 
 def test_examples_are_trained_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -345,7 +468,9 @@ def test_a_picture_says_what_it_shows(catalogue: Catalogue, name: str, view: str
     figure = picture_of(desk, subject, canvas, 1, a, b, view, 1, ("DEGREE", "gradient x input"))
     said = [text.get_text() for text in figure.findobj(Text)]
     assert any(f"Why “{subject.classes[1]}”? Predicted with" in text and subject.title in text for text in said)
-    assert any(f"contribution to “{subject.classes[1]}” (logits)" in text for text in said)
+    named = f"“{subject.classes[1]}”" if subject.names else "class 1"
+    assert any(f"contribution to {named} (logits): red raises {named}" in text.replace("\n", " ") for text in said)
+    assert any("joint effects and biases" in text.replace("\n", " ") for text in said)
     assert any(wanted in text for text in said)
     answer = desk.answers.groups(subject, a, b)
     for group, row in (("A", answer.a), ("B", answer.b)):

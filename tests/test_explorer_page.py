@@ -11,7 +11,9 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
-from xdegree import Explanation, decompose
+from xdegree import Explanation, decompose, explain
+from xdegree.baselines import METHODS
+from xdegree.canvas import account_line
 
 pytest.importorskip("dash", reason='no Dash: pip install "xdegree[explorer]"')
 pytest.importorskip("rdkit", reason='no RDKit: pip install "xdegree[chem]"')
@@ -19,6 +21,8 @@ pytest.importorskip("rdkit", reason='no RDKit: pip install "xdegree[chem]"')
 from xdegree.datasets import molecule_of
 from xdegree.explorer import make_app, server
 from xdegree.explorer.subject import Example, Item
+from xdegree.explorer.user_model import own_example
+from xdegree.factories import made_with_views
 from xdegree.models import GCN
 
 if TYPE_CHECKING:
@@ -430,3 +434,189 @@ def test_a_finger_draws_a_lasso_too(browser: "Browser", address: str) -> None:
     nodes_of(small, ".in-a", inside)
     said(small, "#row-a", f"Group A ({len(inside)})")
     context.close()
+
+
+def test_what_one_brings_along_stays_in_the_list(shown: "Page") -> None:
+    shown.fill("#smiles", "CCN")
+    shown.click("#smiles-go")
+    drawn(shown, 10)
+    said(shown, "#item", "yours: CCN")
+    said(shown, "#note", "Your molecule, 10 atoms.")
+    choose(shown, "item", ACID)
+    drawn(shown, 8)
+    graph = {"x": [[1, 0, 0, 0]] * 3, "edge_index": [[0, 1, 2], [1, 0, 2]], "title": "three"}
+    upload(shown, "mine.json", json.dumps(graph).encode())
+    drawn(shown, 3)
+    said(shown, "#note", "Not drawn: 1 edge from a node to itself.")
+    said(shown, "#note", "An uploaded graph of 3 nodes and 3 edges")
+    choose(shown, "item", "yours: CCN")
+    drawn(shown, 10)
+    said(shown, "#title", "CCN")
+    choose(shown, "example", "Graphs")
+    drawn(shown, 6)
+    choose(shown, "example", "Molecules")
+    drawn(shown, 14)
+    choose(shown, "item", "yours: three")
+    drawn(shown, 3)
+
+
+def test_a_row_of_the_list_lights_its_atom(shown: "Page", examples: list[Example]) -> None:
+    data = examples[0].items[0].data
+    e = explain(examples[0].model, data.x, data.edge_index)
+    rows = shown.locator("#scores button")
+    listed = rows.evaluate_all("(rows) => rows.map((row) => Number(row.dataset.node))")
+    assert listed == [node for node, _ in e.top(14)]
+    text = shown.inner_text("#account")
+    assert text.lower().startswith(account_line(e, ("no", "yes"))[:20])
+    rows.nth(2).click()
+    nodes_of(shown, ".lit", [listed[2]])
+    rows.nth(0).click()
+    nodes_of(shown, ".lit", [listed[0]])
+    rows.nth(0).click()
+    nodes_of(shown, ".lit", [])
+
+
+def test_atoms_have_charges_and_numbers_if_asked(shown: "Page") -> None:
+    labels = f"{CY}._cyreg.cy.nodes().map((n) => n.data('label')).join()"
+    until(shown, f"{labels}.includes('N⁺')")
+    until(shown, f"{labels}.includes('O⁻')")
+    assert not shown.evaluate(f"/[0-9]/.test({labels})")
+    shown.locator("#numbers label").click()
+    until(shown, f"{labels}.includes('N⁺ 6')")
+    choose(shown, "example", "Graphs")
+    drawn(shown, 6)
+    assert not shown.locator("#numbers").is_visible()
+
+
+def test_the_legend_names_the_class_that_is_asked_about(shown: "Page") -> None:
+    for name in ("yes", "no"):
+        choose(shown, "target", name)
+        said(shown, "#first-caption", f"contribution to “{name}” (logits): red raises “{name}”, blue lowers it")
+        said(shown, "#account", f"the prediction for “{name}” is")
+
+
+def test_the_page_has_a_language_and_a_dark_side(browser: "Browser", address: str) -> None:
+    context = browser.new_context(viewport={"width": 1280, "height": 800}, color_scheme="dark")
+    page = context.new_page()
+    opened(page, address)
+    assert page.get_attribute("html", "lang") == "en"
+    light = "(where) => getComputedStyle(document.querySelector(where)).backgroundColor.match(/\\d+/g).map(Number)"
+    for where in ("body", ".card", "#item"):
+        assert max(page.evaluate(light, where)[:3]) < 80, where
+    ink = page.evaluate("getComputedStyle(document.querySelector('#title')).color.match(/\\d+/g).map(Number)")
+    assert min(ink[:3]) > 180
+    context.close()
+
+
+def test_what_is_stale_is_dimmed_while_methods_are_asked(
+    shown: "Page", examples: list[Example], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown.get_by_text("Compare", exact=True).click()
+    said(shown, "#compare-said", "Spearman")
+    waiting, go = threading.Event(), threading.Event()
+    scores = METHODS["gradient x input"]
+
+    def slow() -> Any:
+        waiting.set()
+        go.wait(60)
+        return scores()
+
+    monkeypatch.setitem(METHODS, "gradient x input", slow)
+    before = shown.inner_text("#target")
+    choose(shown, "target", "no" if before == "yes" else "yes")
+    assert waiting.wait(60)
+    until(shown, "document.querySelector('#dimmed').className === 'stale'")
+    until(shown, "Number(getComputedStyle(document.querySelector('#dimmed')).opacity) < 0.5")
+    go.set()
+    said(shown, "#compare-said", "Spearman")
+    until(shown, "document.querySelector('#dimmed').className === ''")
+
+
+FACTORY = """
+import torch
+from torch import nn
+from torch_geometric.data import Data
+from torch_geometric.nn import GCNConv, global_add_pool
+from torch_geometric.utils import from_smiles
+
+
+class Net(nn.Module):
+    def __init__(self, width, outputs):
+        super().__init__()
+        torch.manual_seed(0)
+        self.conv, self.out = GCNConv(width, 8), nn.Linear(8, outputs)
+
+    def forward(self, data):
+        return self.out(global_add_pool(self.conv(data.x, data.edge_index).relu(), data.batch))
+
+
+def molecule(smiles):
+    data = from_smiles(smiles)
+    data.x = data.x.float()
+    return data
+
+
+def sentence(text):
+    words = text.split()
+    path = torch.arange(len(words) - 1)
+    edges = torch.stack([path, path + 1])
+    x = torch.tensor([[len(word), word.count("e")] for word in words]).float()
+    return Data(x=x, edge_index=torch.cat([edges, edges.flip(0)], 1), words=words)
+
+
+def solubility():
+    return Net(9, 1), ([molecule(s) for s in ("CCO", "c1ccccc1")],)
+
+
+def moods():
+    return Net(2, 2), ([sentence("three green trees here"), sentence("a b")],), {}, {"sentence": sentence}
+"""
+
+
+@pytest.fixture
+def own(tmp_path: Path, page: "Page", request: pytest.FixtureRequest) -> "Iterator[Page]":
+    """The page of a model of one's own, as the command makes it of a factory."""
+    (tmp_path / "mine.py").write_text(FACTORY)
+    (model, args, kwargs), views = made_with_views(f"{tmp_path / 'mine.py'}:{request.param}")
+    listening = server(make_app([own_example(model, args, kwargs, views=views)]), port=0)
+    thread = threading.Thread(target=listening.serve_forever)
+    thread.start()
+    page.set_default_timeout(60_000)
+    page.goto(f"http://127.0.0.1:{listening.server_port}/")
+    page.wait_for_selector("#scores")
+    yield page
+    page.goto("about:blank")
+    listening.shutdown()
+    thread.join()
+    listening.server_close()
+
+
+@pytest.mark.parametrize("own", ["solubility"], indirect=True)
+def test_ones_own_molecules_and_smiles(own: "Page") -> None:
+    drawn(own, 3)
+    said(own, "#title", "CCO")
+    said(own, "#first-caption", "contribution to the output (its own unit): red raises the output, blue lowers it")
+    assert "class" not in own.inner_text("main").lower()
+    own.fill("#smiles", "CC(=O)[O-]")
+    own.keyboard.press("Enter")
+    drawn(own, 4)
+    until(own, f"{CY}._cyreg.cy.nodes().map((n) => n.data('label')).join() === 'C,C,O,O⁻'")
+    said(own, "#note", "Your molecule, 4 atoms. Net, ")
+    click(own, 2, 3)
+    said(own, "#row-a", "Group A (2)")
+    assert not own.locator("#sentence").is_visible()
+
+
+@pytest.mark.parametrize("own", ["moods"], indirect=True)
+def test_ones_own_sentences(own: "Page") -> None:
+    drawn(own, 4)
+    said(own, "#title", "three green trees here")
+    own.fill("#sentence", "  we need more sleep please ")
+    own.click("#sentence-go")
+    drawn(own, 5)
+    said(own, "#title", "we need more sleep please")
+    assert own.evaluate(f"{CY}._cyreg.cy.nodes('.word').length") == 5
+    own.fill("#sentence", "x" * 1000)
+    own.click("#sentence-go")
+    said(own, "#own-said", "takes up to 600")
+    assert not own.locator("#smiles").is_visible()

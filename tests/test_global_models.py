@@ -200,7 +200,7 @@ def test_explain(kind, size):
             assert_close(e.class_scores, expected[e.index])
 
 
-@pytest.mark.parametrize("kind", GLOBAL)
+@pytest.mark.parametrize("kind", GLOBAL[::3])
 def test_edges_and_features(kind, size):
     """By groups that are asked about on the whole graph: what a part says must be the same."""
     model = ready(kind())
@@ -217,7 +217,7 @@ def test_edges_and_features(kind, size):
     assert_close(e.edge_scores[edges], d.target[:, 5, e.target])
 
 
-@pytest.mark.parametrize("kind", GLOBAL)
+@pytest.mark.parametrize("kind", GLOBAL[::3])
 def test_groups(kind, size):
     model = ready(kind())
     d = decompose(model, X, EDGES, groups=[[5], [77, 4], [5, 77, 4]])
@@ -237,7 +237,7 @@ def directly_one(model, node):
     return decompose(model, X, EDGES, groups=[[node]]).target[0]
 
 
-@pytest.mark.parametrize("kind", GLOBAL)
+@pytest.mark.parametrize("kind", GLOBAL[::3])
 def test_pyg_explainer(kind, size):
     model = ready(kind())
     config = {"mode": "multiclass_classification", "task_level": "node", "return_type": "raw"}

@@ -74,7 +74,9 @@ def test_shared_products_add_up_and_strict_ones_lose_what_reaches_one_side_only(
     assert torch.equal(everything.target[1], torch.zeros(2, dtype=torch.float64))
     apart = torch.tensor([[0], [1]])
     no_edges = torch.zeros(2, 0, dtype=torch.long)
-    alone = explain(model, X, no_edges, apart, index=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        alone = explain(model, X, no_edges, apart, index=0, options=Options.paper())
     half = explain(model, X, no_edges, apart, index=0, options=Options(product="share"))
     assert not alone.node_scores.any()
     torch.testing.assert_close(half.node_scores[:2], half.prediction.expand(2) / 2, rtol=0, atol=1e-12)
@@ -82,8 +84,8 @@ def test_shared_products_add_up_and_strict_ones_lose_what_reaches_one_side_only(
 
 def test_a_dot_product_by_the_paper_s_rule_gets_a_hint():
     apart, no_edges = torch.tensor([[0], [1]]), torch.zeros(2, 0, dtype=torch.long)
-    with pytest.warns(UserWarning, match=r"only one of them .*Options\(product=\"share\"\)") as found:
-        explain(ready(LinkPredictor()), X, no_edges, apart)
+    with pytest.warns(UserWarning, match=r"only one of the two factors .*Options\(product=\"share\"\)") as found:
+        explain(ready(LinkPredictor()), X, no_edges, apart, options=Options.paper())
     assert found[0].filename == __file__
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -181,7 +183,7 @@ def test_a_decoder_of_its_own():
     e = explain(predict, X, EDGES, LINKS, index=1)
     assert 0 < e.prediction[0] < 1
     d = decompose(predict, X, EDGES, LINKS, groups=singles())
-    assert_close(e.node_scores, d.target[:, 1])
+    assert_close(e.node_scores, d.logits.target[:, 1])
 
 
 class Dropping(LinkPredictor):
@@ -379,7 +381,7 @@ def test_binary_and_many_labels():
     inner = net(classes=3)
     labels = explain(lambda x, e: inner(x, e).sigmoid(), X, EDGES, index=5, target=1)
     d = decompose(lambda x, e: inner(x, e).sigmoid(), X, EDGES, groups=singles())
-    assert_close(labels.node_scores, d.target[:, 5, 1])
+    assert_close(labels.node_scores, d.logits.target[:, 5, 1])
     assert 0 < labels.prediction[1] < 1
     binary = net(classes=1)
     e = explain(binary, X, EDGES, index=5, reading="probability")

@@ -35,8 +35,9 @@ def test_sign_is_colour_and_zero_is_white():
 def test_the_colour_bar_is_centred_at_zero_and_names_the_unit():
     figure = plot_graph(SCORES, PATH, unit="contribution to the prediction (probability)")
     bar = figure.axes[1]
-    assert bar.get_ylim() == (-2, 2)
-    assert bar.get_ylabel() == "contribution to the prediction (probability)"
+    assert bar.get_xlim() == (-2, 2)
+    assert bar.get_xlabel().splitlines()[0] == "contribution to the prediction (probability)"
+    assert "red: positive, blue: negative" in bar.get_xlabel()
 
 
 @pytest.mark.parametrize("truth", [[1, 2], torch.tensor([1, 2]), torch.tensor([False, True, True, False, False])])

@@ -6,18 +6,28 @@ from dataclasses import replace
 
 import pytest
 import torch
-from helpers import EDGES, features, net
+from helpers import EDGES, features, net, singles
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.patches import Ellipse
 
-from xdegree import agglomerate, explain
+from xdegree import HeteroExplanation, agglomerate, decompose, explain
 from xdegree.canvas import GREY, SIGNED, graph_canvas, molecule_canvas, sentence_canvas, signed_colour
 from xdegree.engine.options import Options
-from xdegree.plots import plot_agglomeration, plot_curves, plot_dendrogram, plot_graph, plot_molecule, plot_sentence
+from xdegree.plots import (
+    plot_agglomeration,
+    plot_curves,
+    plot_dendrogram,
+    plot_features,
+    plot_graph,
+    plot_molecule,
+    plot_sentence,
+    plot_waterfall,
+)
 from xdegree.plots import plot_surface as surface
 from xdegree.results.tree import ExplanationTree, Group
 
+pytestmark = pytest.mark.filterwarnings("ignore:single scores add up")
 ETHANOL = torch.tensor([2.0, 0.0, -2.0])
 WORDS = ["a", "gorgeous", "movie", "$ 5 & <b>"]
 HEADS = [2, 2, 2, 2]
@@ -63,7 +73,7 @@ def test_atoms_have_the_colour_of_their_score(tmp_path):
     assert highlights(figure) == expected
     assert figure.axes[0].get_title() == "why"
     assert figure.axes[1].get_xlim() == (-2, 2)
-    assert figure.axes[1].get_xlabel() == "contribution to the prediction (logits)"
+    assert figure.axes[1].get_xlabel() == "score\nred: positive, blue: negative"
     text = saved(figure, tmp_path)
     assert "<image" not in text.split("colorbar")[0].split("axes_2")[0]  # vectors, no pixels
 
@@ -82,7 +92,7 @@ def test_an_explanation_of_a_molecule_brings_its_edges_and_unit():
     x, edge_index = features(3), torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
     e = explain(net(level="graph"), x, edge_index, edge_scores="pair", reading="probability")
     figure = plot_molecule(e, "CCO", truth=[1])
-    assert figure.axes[1].get_xlabel() == "contribution to the prediction (probability)"
+    assert figure.axes[1].get_xlabel().startswith(f"contribution to class {e.target} (probability)\nred raises class")
     assert len([p for p in figure.axes[0].patches if (p.get_gid() or "").startswith("bond-")]) >= 4
     assert len(patches(figure, "truth 1")) == 1
     assert [t.get_text() for t in figure.axes[0].get_legend().get_texts()] == ["ground truth"]
@@ -151,7 +161,7 @@ def test_groups_grow_from_panel_to_panel(kind, tmp_path):
     }[kind]
     figure = plot_agglomeration(TREE, on, title="how")
     titles = [ax.get_title() for ax in figure.axes[:3]]
-    assert titles == ["level 0: +1, −1", "level 1: +2, −1", "level 2: +4"]
+    assert titles == ["level 1 of 3: +1.00, −1.00", "level 2 of 3: +2.00, −1.00", "level 3 of 3: +4.00"]
     for ax, level in zip(figure.axes, TREE.levels, strict=False):
         expected = {node: signed_colour(g.score, 4.0) for g in level for node in g.nodes}
         assert coloured(ax, kind) == expected
@@ -175,10 +185,10 @@ def test_panels_are_the_first_the_last_and_some_between():
     count = len(tree.levels)
     assert count > 4
     figure = plot_agglomeration(tree, EDGES, panels=3)
-    shown = [int(ax.get_title().split(":")[0].removeprefix("level ")) for ax in figure.axes[:3]]
-    assert (shown[0], shown[-1]) == (0, count - 1)
+    shown = [int(ax.get_title().split(" ")[1]) for ax in figure.axes[:3]]
+    assert (shown[0], shown[-1]) == (1, count)
     assert len(plot_agglomeration(tree, EDGES, panels=1).axes) == 2
-    assert plot_agglomeration(tree, EDGES, levels=[-1]).axes[0].get_title().startswith(f"level {count - 1}:")
+    assert plot_agglomeration(tree, EDGES, levels=[-1]).axes[0].get_title().startswith(f"level {count} of {count}:")
     with pytest.raises(ValueError, match="at least 1"):
         plot_agglomeration(tree, EDGES, panels=0)
 
@@ -186,7 +196,7 @@ def test_panels_are_the_first_the_last_and_some_between():
 def test_a_dendrogram_says_the_interaction_of_each_merge(tmp_path):
     figure = plot_dendrogram(TREE, names={0: "$x$", 1: "<b>"}, title="how")
     ax = figure.axes[0]
-    assert [text.get_text() for text in ax.texts] == ["+2.75", "+0.5"]  # 4 - (2 - 1 + 0.25), 2 - (1 + 0.5)
+    assert [text.get_text() for text in ax.texts] == ["+2.75", "+0.50"]  # 4 - (2 - 1 + 0.25), 2 - (1 + 0.5)
     assert sorted(label.get_text() for label in ax.get_yticklabels()) == ["$x$", "2", "3", "<b>"]
     joins = [line for line in ax.lines if line.get_gid() == "merge"]
     assert [set(line.get_xdata()) for line in joins] == [{2.0}, {3.0}]
@@ -260,8 +270,92 @@ def test_a_surface_is_drawn(tmp_path):
 
 def test_results_show_themselves_in_notebooks():
     e = explain(net(), features(), EDGES, index=5)
-    for result in (e, agglomerate(net(), features(), EDGES, index=5)):
+    of_features, of_edges = (explain(net(), features(), EDGES, index=5, of=of) for of in ("feature", "edge"))
+    for result in (e, agglomerate(net(), features(), EDGES, index=5), of_features, of_edges, typed()):
         assert result._repr_png_().startswith(b"\x89PNG")
+        assert len(repr(result)) < 300
+
+
+def typed(of="node"):
+    """An explanation with two types of nodes."""
+    given = {"paper": torch.tensor([1.0, -2.0]), "author": torch.tensor([0.5])}
+    if of == "feature":
+        given = {kind: scores.unsqueeze(1) * torch.tensor([[1.0, -1.0, 2.0]]) for kind, scores in given.items()}
+    return HeteroExplanation(torch.tensor([1.0, 2.0]), 1, 0, of=of, **{f"{of}_scores": given})
+
+
+def test_figures_show_themselves_in_notebooks():
+    e = explain(net(), features(), EDGES, index=5)
+    for figure in (plot_graph(e), plot_waterfall(e), plot_curves({"a": ([1, 2], [1, 2])}, xlabel="x", ylabel="y")):
+        assert figure._repr_png_().startswith(b"\x89PNG")
+        assert len(repr(figure)) < 80
+
+
+def test_tables_show_themselves_in_notebooks():
+    model, x = net(level="graph"), features()
+    html = decompose(model, x, EDGES, groups=[[0], [1, 2]])._repr_html_()
+    assert html.count("<tr>") == 4  # the head, two groups, the prediction
+    many = decompose(net(), x, EDGES, groups=singles())._repr_html_()
+    assert "rows reached, of 12" in many
+    several = explain(net(), x, EDGES, index=[1, 2])._repr_html_()
+    assert several.count("<tr>") == 3
+
+
+def test_a_waterfall_goes_from_zero_to_the_prediction(tmp_path):
+    e = explain(net(), features(), EDGES, index=5)
+    figure = plot_waterfall(e, most=3, names={5: "$me$"}, title="why")
+    bars = figure.axes[0].patches
+    assert len(bars) == 3 + 3  # others, rest, prediction
+    at = 0.0
+    for bar in bars[:-1]:
+        assert bar.get_x() == pytest.approx(at)
+        at += bar.get_width()
+    assert at == pytest.approx(float(e.prediction[e.target]))
+    assert bars[-1].get_width() == pytest.approx(at)
+    labels = [label.get_text() for label in figure.axes[0].get_yticklabels()]
+    assert labels[3:] == [
+        f"{len(e.nodes) - 3} other nodes",
+        "rest: joint effects and biases",
+        f"prediction, class {e.target}",
+    ]
+    assert "add up to" in figure.axes[0].get_xlabel()
+    saved(figure, tmp_path)
+    with pytest.raises(ValueError, match="'strength' do not add up"):
+        plot_waterfall(explain(net(), features(), EDGES, index=5, reading="strength"))
+    with pytest.raises(TypeError, match="got Tensor"):
+        plot_waterfall(torch.zeros(3))
+
+
+def test_a_waterfall_of_several_types_names_them():
+    labels = [label.get_text() for label in plot_waterfall(typed()).axes[0].get_yticklabels()]
+    assert labels[:3] == ["paper 1", "paper 0", "author 0"]
+    assert labels[3] == "rest: joint effects and biases"
+
+
+@pytest.mark.parametrize("node", [None, 5])
+def test_features_are_bars_with_their_names(node, tmp_path):
+    e = explain(net(), features(), EDGES, index=5, of="feature")
+    names = ["$a$", "b", "c", "d"]
+    figure = plot_features(e, features=names, node=node, title="which")
+    net_ = (e.feature_scores if node is None else e.feature_scores[5:6]).sum(0)
+    order = net_.abs().argsort(descending=True).tolist()
+    assert [bar.get_width() for bar in figure.axes[0].patches] == pytest.approx(net_[order].tolist())
+    assert [label.get_text() for label in figure.axes[0].get_yticklabels()] == [names[i] for i in order]
+    assert ("of node 5" if node else "summed over 12 nodes") in figure.axes[0].get_xlabel()
+    saved(figure, tmp_path)
+
+
+def test_features_of_types_and_what_is_refused():
+    assert len(plot_features(typed("feature"), kind="paper").axes[0].patches) == 3
+    e = explain(net(), features(), EDGES, index=5, of="feature")
+    for given, message in (
+        ((typed("feature"), {}), "kind is one of"),
+        ((e, {"features": ["a"]}), "4 features, but 1 names"),
+        ((e, {"node": 12}), "0 to 11"),
+        ((explain(net(), features(), EDGES, index=5), {}), "of='node'"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            plot_features(given[0], **given[1])
 
 
 def test_without_matplotlib_notebooks_show_text(monkeypatch):
@@ -275,7 +369,7 @@ def test_edge_scores_are_bands_in_their_colour():
     figure = plot_graph(torch.zeros(4), PATH, edges=torch.tensor([1.0, -1.0, 0.0]))
     (bands,) = (c for c in figure.axes[0].collections if c.get_gid() == "edge scores")
     assert list(map(to_hex, bands.get_colors())) == [SIGNED[256], SIGNED[0], SIGNED[128]]
-    assert figure.axes[1].get_ylim() == (-1, 1)
+    assert figure.axes[1].get_xlim() == (-1, 1)
 
 
 def test_an_explanation_knows_its_graph_its_node_and_its_unit():
@@ -283,7 +377,7 @@ def test_an_explanation_knows_its_graph_its_node_and_its_unit():
     figure = plot_graph(e)
     assert [t.get_text() for t in figure.axes[0].get_legend().get_texts()] == ["explained node 3"]
     assert len(figure.axes[0].texts) == len(e.nodes)
-    assert figure.axes[1].get_ylabel() == "strength (L1 norm in the last hidden layer)"
+    assert figure.axes[1].get_xlabel().startswith("strength (L1 norm in the last hidden layer)\nthe darker the red")
     with pytest.raises(ValueError, match="do not know their graph"):
         plot_graph(torch.zeros(3))
 

@@ -10,7 +10,7 @@ import torch
 from helpers import EDGES, features, net
 
 from xdegree import Explanation, HeteroExplanation, agglomerate, explain
-from xdegree.canvas import graph_canvas, molecule_canvas, sentence_canvas, signed_colour
+from xdegree.canvas import account_line, alike, graph_canvas, molecule_canvas, sentence_canvas, signed_colour
 from xdegree.cli import main
 from xdegree.reports import report
 from xdegree.results.tree import Group
@@ -61,11 +61,11 @@ def drawn(page):
 def test_the_page_says_what_the_result_says(of_node):
     e, tree = of_node
     html = report(e, tree, classes=["red", "green", "blue"], settings={"model": "a GCN"}).html
-    assert f"Why {['red', 'green', 'blue'][e.target]} for node 5?" in html
-    for value in e.prediction.tolist():
-        assert f"{value:+.3g}".replace("-", "−") in html
+    assert f"Why “{['red', 'green', 'blue'][e.target]}” for node 5?" in html
+    for text in alike(e.prediction.tolist()):
+        assert f"{text}</td>" in html
     best, score = e.top(1)[0]
-    assert re.search(rf"node {best}</th>.*?{re.escape(f'{score:+.3g}'.replace('-', '−'))}<", html)
+    assert re.search(rf"node {best}</th>.*?{re.escape(alike([score])[0])}<", html)
     for name, value in (("model", "a GCN"), ("agglomeration: q", "0.8"), ("options: ties", "share"), ("seed", "0")):
         assert re.search(rf"{name}</th><td>{value}</td>", html)
 
@@ -111,7 +111,9 @@ def test_nodes_have_their_colours_and_say_their_scores(opened, of_node):
     assert [n for n, line in zip(nodes, seen["line"], strict=True) if line > 2] == [4]
     assert seen["text"][nodes.index(5)].startswith("node 5: ")
     assert page.inner_text("#most") == f"+{most:.3g}"
-    assert page.inner_text("#unit") == "contribution to the prediction (logits)"
+    assert page.inner_text("#unit") == (
+        f"contribution to class {e.target} (logits): red raises class {e.target}, blue lowers it"
+    )
 
 
 def test_hovering_over_a_node_shows_its_score(opened, of_node):
@@ -149,7 +151,7 @@ def test_the_slider_goes_through_the_levels(opened, of_node):
     page.focus("#level")
     for number, level in enumerate(tree.levels):
         page.keyboard.press("ArrowRight")
-        assert page.inner_text("#caption").startswith(f"Level {number} of {len(tree.levels) - 1}: {len(level)} group")
+        assert page.inner_text("#caption").startswith(f"Level {number + 1} of {len(tree.levels)}: {len(level)} group")
         inside = {node: signed_colour(group.score, most) for group in level for node in group.nodes}
         assert drawn(page)["colour"] == [inside.get(node, "#ffffff") for node in nodes]
     page.click("#back")
@@ -159,12 +161,12 @@ def test_the_slider_goes_through_the_levels(opened, of_node):
 def test_a_group_of_the_table_is_shown_in_the_drawing(opened, of_node):
     e, tree = of_node
     nodes = sorted(e.nodes.tolist())
-    page = opened(report(e, tree, groups=[Group(frozenset({5, 6}), -3.0)]))
+    page = opened(report(e, tree, groups={"A": Group(frozenset({5, 6}), -3.0)}))
     button = page.locator("button.group").first
-    assert button.inner_text() == "5, 6"
+    assert button.inner_text() == "A 5, 6"
     button.click()
     assert button.get_attribute("aria-pressed") == "true"
-    assert page.inner_text("#caption") == "A group of 2: −3"
+    assert page.inner_text("#caption") == "A, 2 nodes: −3"
     opacity = drawn(page)["opacity"]
     assert [node for node, seen in zip(nodes, opacity, strict=True) if seen == 1] == [5, 6]
     button.click()
@@ -291,7 +293,7 @@ def test_the_command_writes_a_report(tmp_path, capsys, monkeypatch):
     assert capsys.readouterr().out.startswith("why.html (2.")
     html = (tmp_path / "why.html").read_text()
     assert "for this molecule?" in html
-    assert "a_factory.py:graph" in html
+    assert "a_factory.py:graph" in html.replace("<wbr>", "")
 
 
 def test_the_command_reads_saved_results(tmp_path, capsys, of_graph):
@@ -329,8 +331,76 @@ def test_each_view_has_the_unit_of_its_own_result(opened):
     page = opened(report(e, tree))
     assert page.inner_text("#unit").startswith("strength")
     page.click("#on")
-    assert page.inner_text("#unit") == "contribution to the prediction (logits)"
+    assert page.inner_text("#unit").startswith(f"contribution to class {tree.target} (logits): red raises")
     alone = {min(leaf.nodes): leaf.score for leaf in tree.leaves}
     said = {text.split(":")[0].split("<")[0]: text for text in drawn(page)["text"]}
     for node, score in alone.items():
         assert f"{score:+.3g}".replace("-", "−") in said[f"node {node}"]
+
+
+def test_the_page_says_how_much_of_the_prediction_is_explained(opened, of_node):
+    e, tree = of_node
+    page = opened(report(e, tree, classes=["red", "green", "blue"]))
+    line = account_line(e, ["red", "green", "blue"])
+    assert line[0].upper() + line[1:] in page.inner_text("#meaning")
+    assert f"Red raises “{['red', 'green', 'blue'][e.target]}”, blue lowers it." in page.inner_text("#meaning")
+    page.click("#on")
+    assert (
+        page.inner_text("#account").lower()
+        == account_line(tree, level=tree.levels[0])
+        .lower()
+        .replace(f"class {e.target}", f"“{['red', 'green', 'blue'][e.target]}”")
+        + "."
+    )
+
+
+def test_another_class_than_the_predicted_one_is_named(of_node):
+    other = explain(net(), features(), EDGES, index=5, target=(of_node[0].target + 1) % 3)
+    html = report(other).html
+    assert f"Why class {other.target} for node 5?" in html
+    assert f"Red raises class {other.target}, blue lowers it." in html
+
+
+def test_a_regression_has_no_classes(opened):
+    e = explain(net(level="graph", classes=1), features(4), SMALL)
+    page = opened(report(e))
+    value = alike(e.prediction.tolist())[0]
+    assert page.inner_text("h1") == f"Why {value} for this graph?"
+    assert "Red raises the output, blue lowers it." in page.inner_text("#meaning")
+    assert "class" not in page.inner_text("main").lower()
+    assert report(e, classes=["solubility"]).title == f"Why solubility {value} for this graph?"
+
+
+@pytest.mark.parametrize("width", [320, 390, 1000, 1280])
+def test_no_word_of_the_settings_is_broken(opened, of_node, width):
+    path = "/home/somebody/a_project/models/network.py:factory"
+    page = opened(report(*of_node, settings={"source": path}), width=width, height=800)
+    broken = page.evaluate(
+        """() => [...document.querySelectorAll("#settings th, #settings td")].flatMap((cell) => {
+          const found = [];
+          const walk = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT);
+          while (walk.nextNode()) {
+            const node = walk.currentNode;
+            for (const word of node.data.matchAll(/[^\\s]+/g)) {
+              const range = document.createRange();
+              range.setStart(node, word.index);
+              range.setEnd(node, word.index + word[0].length);
+              if (new Set([...range.getClientRects()].map((r) => Math.round(r.top))).size > 1) found.push(word[0]);
+            }
+          }
+          return found;
+        })"""
+    )
+    assert not broken
+
+
+def test_in_a_notebook_it_is_a_frame_of_bounded_height(page, of_node, tmp_path):
+    made = report(*of_node)
+    assert len(repr(made)) < 120
+    cell = made._repr_html_()
+    assert cell.startswith("<iframe")
+    assert "height:640px" in cell
+    (tmp_path / "cell.html").write_text(f"<meta charset='utf-8'>{cell}")
+    page.goto((tmp_path / "cell.html").as_uri())
+    page.frame_locator("iframe").locator("body[data-ready]").wait_for(timeout=60_000)
+    assert "for node 5?" in page.frame_locator("iframe").locator("h1").inner_text()

@@ -47,8 +47,7 @@ def size(request, monkeypatch) -> str:
 # Behind the softmax.
 
 
-@pytest.mark.parametrize("last", LASTS)
-@pytest.mark.parametrize("kind", CONVS)
+@pytest.mark.parametrize(("last", "kind"), [*[(last, "gcn") for last in LASTS], ("softmax", "gat"), ("module", "gin")])
 def test_a_last_softmax_is_left_out(last, kind, size):
     inner, model = net(kind), Ended(LASTS[last], kind).eval()
     with torch.no_grad():
@@ -146,10 +145,11 @@ def test_the_account_of_an_explanation(tmp_path):
 
 def test_a_large_residual_is_said():
     def squared(x, edge_index):
-        return (x - x.mean(0) + 0.01).sum(0, keepdim=True) ** 2  # nodes that all but cancel
+        return x.sum(0, keepdim=True) ** 2
 
+    nearly_cancelling = X - X.mean(0) + 0.01
     with pytest.warns(UserWarning, match="joint effects and biases"):
-        explain(squared, X, EDGES, options=Options(bias="background", activation="target-first"))
+        explain(squared, nearly_cancelling, EDGES, options=Options.paper(bias="background"))
 
 
 def test_nothing_is_said_of_a_plain_linear_model():
@@ -181,7 +181,7 @@ class Product(nn.Module):
 @pytest.mark.parametrize("how", ["*", "matmul", "einsum", "film"])
 def test_products_that_hide_neighbors_are_said(how, size):
     with pytest.warns(UserWarning, match=r"multiplies what arrives.*product=\"share\""):
-        explain(ready(Product(how)), X, EDGES, index=5, options=Options(bias="background"))
+        explain(ready(Product(how)), X, EDGES, index=5, options=Options.paper(bias="background"))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         e = explain(ready(Product(how)), X, EDGES, index=5, options=Options(product="share", bias="background"))
@@ -191,7 +191,7 @@ def test_products_that_hide_neighbors_are_said(how, size):
 def test_layers_that_modulate_say_so():
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
-        e = explain(ready(FiLMConv(4, 3)), X, EDGES, index=5)
+        e = explain(ready(FiLMConv(4, 3)), X, EDGES, index=5, options=Options.paper())
     hidden = int((e.node_scores[e.nodes] == 0).sum()) > len(e.nodes) // 2
     assert hidden == any("multiplies" in str(one.message) for one in said)
 
@@ -217,7 +217,7 @@ def test_one_step_from_zero_is_the_plain_answer(kind, size):
     assert torch.equal(decompose(net(kind), X, EDGES, groups=[[0], [4, 5]], steps=1).target, d.target)
 
 
-def integrated_gradients(model, x, baseline, index, target, steps=400):
+def integrated_gradients(model, x, baseline, index, target, steps=200):
     """By the trapezoidal rule, ``[N, F]``."""
     total = torch.zeros_like(x)
     for step in range(steps):
@@ -229,7 +229,7 @@ def integrated_gradients(model, x, baseline, index, target, steps=400):
 @pytest.mark.filterwarnings("ignore:single scores add up to")
 @pytest.mark.parametrize("kind", CONVS)
 @pytest.mark.parametrize("baseline", ["zero", "mean", "tensor"])
-def test_many_steps_are_integrated_gradients(kind, baseline, size):
+def test_many_steps_are_integrated_gradients(kind, baseline):
     model, options = net(kind), Options(attention="whole")
     if kind == "gat":  # attention is taken as given: hold it still for the comparison
         for conv in model.convs:
@@ -241,15 +241,15 @@ def test_many_steps_are_integrated_gradients(kind, baseline, size):
     expected = integrated_gradients(model, X, b, 5, 1).sum(1)
     errors = [
         float((explain(model, X, EDGES, steps=steps, **asked).node_scores - expected).abs().max())
-        for steps in (1, 8, 128)
+        for steps in (1, 4, 32)
     ]
-    assert errors[2] < errors[1] / 4 or errors[1] < 1e-9
-    assert errors[2] < 0.1 * float(expected.abs().max())
-    e = explain(model, X, EDGES, steps=128, **asked)
+    assert errors[2] < errors[1] / 3 or errors[1] < 1e-9
+    assert errors[2] < 0.2 * float(expected.abs().max())
+    e = explain(model, X, EDGES, steps=32, **asked)
     with torch.no_grad():
         difference = float((model(X, EDGES) - model(b, EDGES))[5, 1])
     assert e.output - float(e.baseline_output[1]) == pytest.approx(difference)
-    assert abs(e.residual) < 0.1 * float(expected.abs().sum())
+    assert abs(e.residual) < 0.2 * float(expected.abs().sum())
     assert e.total_scores == pytest.approx(difference - e.residual)
 
 

@@ -49,7 +49,8 @@ def main(argv: Sequence[str] | None = None) -> None:
             "No test node of a house is predicted correctly, so there is nothing to explain: train longer."
         )
     explanations = [
-        explain(model, data.x, data.edge_index, index=node) for node in tqdm(chosen, desc="explaining", unit="node")
+        explain(model, data.x, data.edge_index, index=node)
+        for node in tqdm(chosen, desc="explaining", unit="node", disable=None)
     ]
 
     # One to look at: the one whose computation graph is of middle size.

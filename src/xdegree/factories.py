@@ -39,7 +39,12 @@ def ready(name: str, weights: Path | None) -> Made:
 
 
 def made(name: str) -> Made:
-    """What the user's function returns, checked."""
+    """What the user's function returns, checked, without what it says of views."""
+    return made_with_views(name)[0]
+
+
+def made_with_views(name: str) -> tuple[Made, Mapping[str, Any]]:
+    """What the user's function returns, checked, and what it says of views, as how to read a SMILES."""
     with neighbours(name):
         factory = find_factory(name)
         try:
@@ -48,12 +53,13 @@ def made(name: str) -> Made:
             how = " (it is called without arguments)" if isinstance(error, TypeError) else ""
             raise UsageError(f"{name} failed: {said(error)}{how}") from error
     expected = f"{name} must return (model, args) or (model, args, kwargs)"
-    if not isinstance(made, tuple) or len(made) not in (2, 3):
+    if not isinstance(made, tuple) or len(made) not in (2, 3, 4):
         raise UsageError(f"{expected} (got {_described(made)})")
-    model, args, kwargs = made if len(made) == 3 else (*made, {})
-    if not callable(model) or not isinstance(args, tuple | list) or not isinstance(kwargs, Mapping):
+    model, args, kwargs, views = (*made, {}, {})[:4] if len(made) < 4 else made
+    dicts = isinstance(kwargs, Mapping) and isinstance(views, Mapping)
+    if not callable(model) or not isinstance(args, tuple | list) or not dicts:
         raise UsageError(f"{expected}: a model, a tuple and a dict (got {_described(made)})")
-    return model, tuple(args), kwargs
+    return (model, tuple(args), kwargs), views
 
 
 def listed_graphs(args: tuple[Any, ...]) -> Any:

@@ -143,7 +143,9 @@ def _fit(
         torch.manual_seed(seed)
         _reset(model)
         optimizer = torch.optim.Adam(model.parameters(), lr=lr, weight_decay=weight_decay)
-        with trange(1, epochs + 1, desc="training", unit="epoch", mininterval=0.5, disable=not progress) as bar:
+        with trange(
+            1, epochs + 1, desc="training", unit="epoch", mininterval=0.5, disable=None if progress else True
+        ) as bar:
             for epoch in bar:
                 model.train()
                 step(optimizer)

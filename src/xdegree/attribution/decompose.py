@@ -59,6 +59,12 @@ class Decomposition:
         logits = ", with logits" if self.logits is not None else ""
         return f"Decomposition(target={shapes[0] if len(shapes) == 1 else shapes}{probes}{logits})"
 
+    def _repr_html_(self) -> str | None:
+        """How notebooks show it: a table of groups."""
+        from ..results.notebook import decomposition_table
+
+        return decomposition_table(self.total, self.target)
+
 
 def decompose(
     model: Model,
@@ -185,7 +191,8 @@ def _in_passes(
         return locate_portions(model, call, source, some(share, slice(group, group + 1)), options)
 
     parts = [found, *found.probes.values()]
-    warn_of_phantoms([part.total for part in parts], [part.target for part in parts], locate)
+    if options.bound == "none":  # else there are none
+        warn_of_phantoms([part.total for part in parts], [part.target for part in parts], locate)
     return found
 
 
@@ -317,7 +324,8 @@ def decompose_at(
         node = groups.nodes[found.target.group[pair]]
         return locate_portions(model, call, source, source_shares(source, [[int(node)]]), options)
 
-    warn_of_phantoms(found.total if above is None else above, found.target.values, locate)
+    if options.bound == "none":
+        warn_of_phantoms(found.total if above is None else above, found.target.values, locate)
     return found
 
 

@@ -12,38 +12,21 @@ from torch_geometric.data import Batch
 
 from ..engine.options import DEFAULT, Options
 from ..engine.process_state import Memory, budget
-from ..engine.registry import op_schema
 from ..engine.sparse_rows import NeedsWhole, TooMuch
 from ..locality.message_flow import Incoming, Sampling
 from ..locality.prepared import BEYOND, Model, Place, PreparedCall
-from ..model_call.call import Level, Table, check_rows, find_batch, find_edge_index, find_edges, short
+from ..model_call.call import Level, Table, check_rows, find_edge_index, find_edges, short
 from ..model_call.split_points import Of, find_source
 from ..results.explanation import Explanation
-from ..results.explanations import Explanations, HeteroExplanations, NodeExplanations
+from ..results.explanations import Explanations, NodeExplanations
 from ..results.hetero import HeteroExplanation
 from .decompose import on_path, path_options, whole_survey
-from .scores import (
-    Classes,
-    EdgeScores,
-    ObjectScores,
-    PairScores,
-    Question,
-    Reader,
-    Reading,
-    chosen_classes,
-    score_edges,
-    score_entries,
-    score_objects,
-    score_typed_edges,
-    score_typed_entries,
-)
+from .scores import Classes, EdgeScores, PairScores, Question, Reader, Reading, chosen_classes
 
 FEW = 1 / 4
 """The share of all rows up to which it pays to follow the messages to each of them."""
 LARGE = 2**16
 """Nodes and edges from which on rows are explained a few at a time, never all in one pass."""
-LAST = 6
-"""Operations at the end of a pass among which a last softmax is looked for; a few may move its result."""
 AT_ONCE = 64
 """Rows that are explained together in a large graph: what they share pays, and it fits into caches."""
 
@@ -228,12 +211,17 @@ class Answer:
 
     def explanations(self, single: bool) -> Sequence[Any]:
         """One explanation for each row."""
-        if self.question.of != "node" or not isinstance(self.prepared.call.x, Tensor):
-            return self._of_entries()
-        parts = self._near() if self._follows_messages else None
-        return self._of_nodes([self._dense()] if parts is None else parts, single)
+        plain = self.question.of == "node" and isinstance(self.prepared.call.x, Tensor)
+        parts = self._near() if plain and self._follows_messages else None
+        if parts is not None:
+            return self.of_nodes(parts, single)
+        from .dense import DenseAnswer
 
-    def _tensor(self, rows: list[int]) -> Tensor:
+        whole = DenseAnswer(self.prepared, self.question, self.table, self.rows, self.sampling)
+        return self.of_nodes([whole.of_all_nodes()], single) if plain else whole.of_entries()
+
+    def tensor(self, rows: list[int]) -> Tensor:
+        """Row numbers as a tensor on the device of the output."""
         return torch.tensor(rows, device=self.table.values.device)
 
     @property
@@ -276,18 +264,18 @@ class Answer:
         prepared, question = self.prepared, self.question
         if not question.is_plain or prepared.incoming is None or self.level == "graph":
             raise NeedsWhole
-        limit = budget(question.memory, self.table.values.device) / 2
-        place = prepared.place(self._tensor(rows), self.level, self.sampling, limit)
+        limit = budget(question.memory, self.table.values.device) / 2 if len(rows) > 1 else None
+        place = prepared.place(self.tensor(rows), self.level, self.sampling, limit)
         predictions = self._predictions(place, rows)
         classes = chosen_classes(targets, predictions)
         pairs = question.reader(prepared, place, classes, self.level).of_pairs()
         error = None if self.sampling is None or place.output is None else place.output - predictions
-        fields = [place.field] if len(rows) == 1 else self._balls(rows)
+        fields = [place.field] if len(rows) == 1 else self.balls(rows)
         reader = question.reader(prepared, place, classes, self.level)
-        base = self._baseline(reader)
+        base = self.baseline(reader)
         return Part(rows, predictions, classes, pairs, fields, place.scope, sampling_error=error, baseline=base)
 
-    def _baseline(self, reader: Reader) -> Tensor | None:
+    def baseline(self, reader: Reader) -> Tensor | None:
         """What is explained at the baseline, where that is not just zeros in one step."""
         return None if reader.path.is_trivial else reader.output_at(0, self.question.of, self.question.start)
 
@@ -295,95 +283,25 @@ class Answer:
         """The model's own; on trust those of the neighborhood, of all neighbors."""
         if not self.prepared.trust:
             return self.table.values[rows]
-        full = place if self.sampling is None else self.prepared.place(self._tensor(rows), self.level)
+        full = place if self.sampling is None else self.prepared.place(self.tensor(rows), self.level)
         assert full.output is not None
         return full.output
 
-    def _balls(self, rows: list[int]) -> "Balls":
+    def balls(self, rows: list[int]) -> "Balls":
+        """The nodes within reach of the messages to each row."""
         assert self.prepared.incoming is not None
         links = self.prepared.call.get("edge_label_index") if self.level == "link" else None
         return Balls(self.prepared.incoming, self.prepared.flow.rounds, rows, links, self.sampling)
 
     @cached_property
-    def _classes(self) -> list[int]:
+    def classes(self) -> list[int]:
+        """The class of each row that is explained."""
         return chosen_classes(self.question.targets(len(self.rows)), self.table.values[self.rows])
-
-    def _dense(self) -> "Part":
-        """All rows from one pass over all nodes that can contribute."""
-        question, prepared = self.question, self.prepared
-        apart = self._graphs_apart()
-        place = prepared.proven_place(self._tensor(self.rows), self.level)
-        reader = question.reader(prepared, place, self._classes, self.level)
-        if apart is not None:
-            scores = self._graph_by_graph(apart, reader)
-        else:
-            scores = score_objects(reader, question.edge_scores, find_edges(prepared.call), question.start)
-        return Part(
-            self.rows,
-            self.table.values[self.rows],
-            self._classes,
-            PairScores.of_dense(scores),
-            self._fields(place),
-            place.scope,
-            scores.edges,
-            baseline=self._baseline(reader),
-        )
-
-    def _fields(self, place: Place) -> Sequence[Any]:
-        """The nodes that can contribute to each of the rows."""
-        if len(self.rows) == 1 or not isinstance(place.field, Tensor) or place.scope == BEYOND:
-            return [place.field] * len(self.rows)
-        if self.level == "graph":
-            batch = self._graphs_apart()
-            each = None if batch is None else [(batch == row).nonzero().flatten() for row in self.rows]
-            return each or [place.field] * len(self.rows)
-        if place.distance is None:
-            return [place.field] * len(self.rows)
-        # That no other nodes contribute is shown for one row that messages leave something out of.
-        fields = self._balls(self.rows)
-        number = next((i for i, field in enumerate(fields) if len(field) < place.num_nodes), None)
-        if number is None or self.prepared.is_closed(fields[number], self._tensor([self.rows[number]]), self.level):
-            return fields
-        return [place.field] * len(self.rows)
-
-    def _graphs_apart(self) -> Tensor | None:
-        """The batch vector if several graphs are explained and none affects the prediction of another."""
-        return self._apart
-
-    @cached_property
-    def _apart(self) -> Tensor | None:
-        batch = find_batch(self.prepared.call)
-        plain = self.level == "graph" and self.question.edge_scores is None and self.question.start is None
-        if not plain or len(self.rows) == 1 or batch is None:
-            return None
-        graphs = torch.arange(int(batch.max()) + 1, device=batch.device)
-        for parity in (0, 1):
-            same = graphs[graphs % 2 == parity]
-            nodes = (batch % 2 == parity).nonzero().flatten()
-            if len(same) and not self.prepared.is_closed(nodes, same, self.level):
-                return None
-        return batch
-
-    def _graph_by_graph(self, batch: Tensor, reader: Reader) -> ObjectScores:
-        """The n-th nodes of all graphs share a group: as many groups as the largest graph has nodes."""
-        rows = self._tensor(self.rows)
-        order = torch.argsort(batch, stable=True)
-        first = torch.searchsorted(batch[order], batch)
-        nth = torch.empty_like(batch)
-        nth[order] = torch.arange(len(batch), device=batch.device)
-        nth -= first
-        groups = torch.zeros(int(nth.max()) + 1, len(batch), dtype=torch.bool, device=batch.device)
-        groups[nth, torch.arange(len(batch), device=batch.device)] = True
-        found = reader.by_row(reader.source(), groups)
-        scores, table = found.scores, found.classes
-        own = batch.unsqueeze(0) == rows.unsqueeze(1)  # [rows, N]
-        nodes = torch.where(own, scores.t()[:, nth], scores.new_zeros(()))
-        each = None if table is None else torch.where(own.unsqueeze(2), table.movedim(0, 1)[:, nth], 0.0)
-        return ObjectScores(nodes, None, each, found.logits, found.products)
 
     # What the user gets.
 
-    def _common(self) -> dict[str, Any]:
+    def common(self) -> dict[str, Any]:
+        """What all explanations of this question have in common."""
         q = self.question
         options = path_options(q.options, q.path)
         return {
@@ -394,10 +312,11 @@ class Answer:
             "steps": q.path.steps,
         }
 
-    def _of_nodes(self, parts: "list[Part]", single: bool) -> Sequence[Explanation]:
+    def of_nodes(self, parts: "list[Part]", single: bool) -> Sequence[Explanation]:
+        """One explanation for each row, from the scores of nodes."""
         part, call = Part.joined(parts), self.prepared.call
         known = {
-            **self._common(),
+            **self.common(),
             "num_nodes": len(call.x),
             "edge_index": find_edges(call),
             "scope": part.scope,
@@ -447,75 +366,6 @@ class Answer:
         x = self.prepared.call.x
         fits = not isinstance(x, Mapping) or any(len(v) == len(self.table.values) for v in x.values())
         return self.level if fits or self.level == "link" else None
-
-    def _of_entries(self) -> Sequence[Any]:
-        """Scores of features, edge features, messages along edges; and all that is scored in a graph with types."""
-        question, prepared = self.question, self.prepared
-        if self.sampling is not None or prepared.trust:
-            raise ValueError(
-                "num_neighbors and trust_neighborhood are for explanations by nodes, of a graph with one type of them"
-            )
-        place = prepared.proven_place(self._tensor(self.rows), self.level)
-        reader = question.reader(prepared, place, self._classes, self.level)
-        typed = not isinstance(place.field, Tensor)
-        scores = self._typed_scores(reader) if typed else self._entry_scores(reader)
-        logits, base = self._logits(reader), self._baseline(reader)
-        edge_index = find_edges(prepared.call)
-        fields = None if typed else self._fields(place)
-        found: list[Any] = []
-        for number, row in enumerate(self.rows):
-            common = {
-                **self._common(),
-                "prediction": self.table.values[row].clone(),
-                "target": self._classes[number],
-                "index": row,
-                "of": question.of,
-                "scope": place.scope,
-                "edge_index": edge_index,
-                "logits": None if logits is None else logits[number],
-                "baseline_output": None if base is None else base[number],
-                **scores(number),
-            }
-            if fields is None:
-                found.append(HeteroExplanation(**common))
-            else:
-                found.append(Explanation(**common, num_nodes=place.num_nodes, nodes=fields[number]))
-        return HeteroExplanations(found) if typed else Explanations(found)
-
-    def _logits(self, reader: Reader) -> Tensor | None:
-        """What is explained, where the model ends with a softmax or sigmoid and that is left out."""
-        last = self.prepared.flow.operations[-LAST:]
-        if not self.question.logits or not any(op_schema(op).squashes for op in last):
-            return None
-        found = reader.output_at(reader.path.steps, self.question.of, self.question.start)
-        return None if torch.equal(found, self.table.values[self.rows]) else found
-
-    def _entry_scores(self, reader: Reader) -> Callable[[int], dict[str, Any]]:
-        place, of = reader.place, self.question.of
-        source = reader.source(of, self.question.start)
-        among, own, size = place.here(place.field), place.nodes, place.num_nodes
-        if of != "feature":
-            edges = find_edge_index(self.prepared.call)
-            if edges is None:
-                raise ValueError("edges are scored, but no edge_index [2, E] is among the model's arguments")
-            inside = torch.isin(find_edge_index(place.call), among).all(0)  # type: ignore[arg-type]
-            among, own, size = inside.nonzero().flatten(), place.edges, edges.shape[1]
-        score = score_edges if of == "edge" else score_entries
-        scores = _spread(score(reader, source, among), own, size)
-        return lambda number: {f"{of}_scores": scores[number]}
-
-    def _typed_scores(self, reader: Reader) -> Callable[[int], dict[str, Any]]:
-        q, of = self.question, self.question.of
-        if of == "node":
-            objects = score_objects(reader, q.edge_scores, find_edges(self.prepared.call), q.start)
-            return lambda number: {
-                "products": tuple(sorted(objects.products)),
-                "node_scores": {kind: s[number] for kind, s in objects.nodes.items()},
-                "edge_scores": None if objects.edges is None else {k: s[number] for k, s in objects.edges.items()},
-            }
-        score = score_typed_edges if of == "edge" else score_typed_entries
-        scores = score(reader, reader.source(of, q.start))
-        return lambda number: {f"{of}_scores": {kind: s[number] for kind, s in scores.items()}}
 
 
 @dataclass(frozen=True)
@@ -571,15 +421,6 @@ class Balls(Sequence[Tensor]):
         return self._index.ball(nodes, self._rounds, self._sampling).nodes
 
 
-def _spread(scores: Tensor, own: Tensor | None, size: int) -> Tensor:
-    """Scores ``[rows, here, …]`` in the numbering of the whole graph; what was cut away has 0."""
-    if own is None:
-        return scores
-    out = scores.new_zeros(len(scores), size, *scores.shape[2:])
-    out[:, own] = scores
-    return out
-
-
 def _warn(e: Any) -> None:
     """Say what makes scores hard to trust, where the first explanation shows it."""
     if not bool(e.prediction.isfinite().all()):
@@ -604,7 +445,7 @@ def _warn(e: Any) -> None:
     warnings.warn(said, stacklevel=3)
 
 
-FAR = 2.0
+FAR = 3.0
 """How many times larger than the largest output what is left open may be without a warning."""
 
 

@@ -13,16 +13,8 @@ from ..engine.process_state import Memory
 from ..locality.prepared import Place, PreparedCall
 from ..model_call.split_points import find_source
 from .decompose import whole_survey
-from .scores import (
-    MASK_ENTRIES,
-    EdgeScores,
-    Question,
-    Reader,
-    Reading,
-    score_entries,
-    score_objects,
-    score_typed_entries,
-)
+from .objects import MASK_ENTRIES, score_entries, score_objects, score_typed_entries
+from .scores import EdgeScores, Question, Reader, Reading
 
 
 class DegreeExplainer(ExplainerAlgorithm):

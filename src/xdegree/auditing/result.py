@@ -133,6 +133,12 @@ class Audit:
     def __repr__(self) -> str:
         return f"Audit({len(self.methods)} methods, {self.predictions} predictions, {self.task})"
 
+    def _repr_png_(self) -> bytes | None:
+        """How notebooks show it: as a picture, where the extra for plots is installed, else as text."""
+        from ..results.notebook import shown
+
+        return shown(self.plot)
+
     def plot(self, way: Way | None = None) -> "Figure":
         """Curves of what is measured when the best nodes are kept, and when they are dropped (needs ``[plot]``).
 

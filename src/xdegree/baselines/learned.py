@@ -80,7 +80,7 @@ def pg_explainer(
         warnings.filterwarnings("ignore", "Converting a tensor with requires_grad")  # PyG reads off its loss so
         explainer = _explainer(usable[0], PGExplainer(epochs=epochs, lr=lr), edge_mask_type="object")
         explainer.model.float()
-        for epoch in tqdm(range(epochs), desc="PGExplainer", unit="epoch", disable=not progress):
+        for epoch in tqdm(range(epochs), desc="PGExplainer", unit="epoch", disable=None if progress else True):
             for one in usable:
                 explainer.algorithm.train(epoch, explainer.model, one.x, one.edge_index, **_arguments(one))
 

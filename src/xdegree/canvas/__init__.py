@@ -7,6 +7,7 @@ from .base import Canvas, Edge, edge_of
 from .colours import GREY, INK, NOTHING, SIGNED, is_dark, signed_colour, text_on
 from .graph import graph_canvas
 from .molecule import Molecule, molecule_canvas
+from .overview import Occurrence, Overview, functional_groups, overview
 from .scores import (
     ScoresLike,
     described,
@@ -16,9 +17,9 @@ from .scores import (
     level_colours,
     node_scores,
     signed_text,
-    unit_of,
 )
 from .sentence import Sentence, sentence_canvas
+from .wording import Account, account, account_line, alike, output_name, scale_of, signs_line, unit_of
 
 __all__ = [
     "Canvas",
@@ -27,9 +28,20 @@ __all__ = [
     "graph_canvas",
     "molecule_canvas",
     "sentence_canvas",
+    "overview",
+    "Overview",
+    "Occurrence",
+    "functional_groups",
     "ScoresLike",
     "node_scores",
     "edge_scores",
+    "Account",
+    "account",
+    "account_line",
+    "alike",
+    "output_name",
+    "scale_of",
+    "signs_line",
     "unit_of",
     "described",
     "explained_node",

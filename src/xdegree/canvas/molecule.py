@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from torch import Tensor
 
-from ..datasets.mutagenicity import ATOMS
 from .base import Canvas, Colours, Edge, EdgeColours, edge_of
 from .colours import GREY, is_dark
 
@@ -64,7 +63,7 @@ def molecule_canvas(
     *,
     mol: "Mol | None" = None,
     graph: "Data | None" = None,
-    atoms: Sequence[str] = ATOMS,
+    atoms: Sequence[str] | None = None,
     num_nodes: int | None = None,
 ) -> Molecule:
     """Lay out a molecule, given as one of three.
@@ -72,19 +71,22 @@ def molecule_canvas(
     Args:
         smiles: its nodes are the atoms in the order of the text.
         mol: an RDKit molecule.
-        graph: a PyG graph whose ``x`` is one-hot over `atoms`, as those of Mutagenicity. Bond orders are read from
-            ``bond`` [E] (1, 2, 3) or a one-hot ``edge_attr`` [E, 3]; without either all bonds are drawn single.
-        atoms: what the columns of ``x`` mean; Mutagenicity's by default.
+        graph: a PyG graph whose ``x`` is one-hot over `atoms`. Bond orders are read from ``bond`` [E] (1, 2, 3) or a
+            one-hot ``edge_attr`` [E, 3]; without either all bonds are drawn single.
+        atoms: with `graph`: what the columns of ``x`` mean, as ``xdegree.datasets.ATOMS`` those of Mutagenicity.
         num_nodes: how many nodes were scored: if these are the atoms with all hydrogens, hydrogens are drawn.
     """
     chem = _chem()
     if sum(given is not None for given in (smiles, mol, graph)) != 1:
         raise ValueError("give one of smiles, mol and graph")
     if graph is not None:
+        if atoms is None:
+            raise ValueError(
+                'say what the columns of graph.x mean: atoms=("C", "O", …); xdegree.datasets.ATOMS is Mutagenicity\'s'
+            )
         drawn = _from_graph(graph, atoms)
     else:
-        drawn = _from_smiles(smiles) if smiles is not None else chem.Mol(mol)
-        drawn = _with_nodes(drawn, num_nodes)
+        drawn = mol_of(smiles, num_nodes) if smiles is not None else _with_nodes(chem.Mol(mol), num_nodes)
     if drawn.GetNumAtoms() == 0:
         raise ValueError("the molecule has no atoms: there is nothing to show")
     return _laid_out(drawn)
@@ -97,6 +99,11 @@ def _chem() -> Any:
         message = 'drawing molecules needs rdkit: pip install "xdegree[chem]"'
         raise ModuleNotFoundError(message, name="rdkit") from error
     return Chem
+
+
+def mol_of(smiles: str, num_nodes: int | None = None) -> "Mol":
+    """The molecule of a SMILES, with all hydrogens if so many nodes say that they are nodes too."""
+    return _with_nodes(_from_smiles(smiles), num_nodes)
 
 
 def _from_smiles(smiles: str) -> "Mol":

@@ -16,11 +16,6 @@ from .colours import signed_colour
 
 ScoresLike = Explanation | Tensor | Sequence[float]
 """What views draw: a result, or one number per node."""
-UNITS = {
-    "contribution": "contribution to the prediction (logits)",
-    "probability": "contribution to the prediction (probability)",
-    "strength": "strength (L1 norm in the last hidden layer)",
-}
 
 
 def node_scores(scores: ScoresLike) -> list[float]:
@@ -75,14 +70,6 @@ def edge_scores(
         if u != v:
             sums.setdefault(edge_of(u, v), []).append(score)
     return {edge: sum(found) / (1 if adds_up else len(found)) for edge, found in sums.items()}
-
-
-def unit_of(scores: object) -> str:
-    """What the legend says: the reading of a result, in words."""
-    reading = getattr(scores, "reading", "contribution")
-    if reading == "contribution" and len(getattr(scores, "prediction", (0, 0))) == 1:
-        return "contribution to the prediction (its own unit)"
-    return UNITS.get(reading, reading)
 
 
 def explained_node(e: Explanation) -> int | None:

@@ -4,6 +4,7 @@ import argparse
 import os
 import sys
 import traceback
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -25,7 +26,10 @@ exit codes, of all commands:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; returns its exit code."""
     try:
-        return _carried_out(_parser().parse_args(argv))
+        with warnings.catch_warnings():
+            if not sys.warnoptions:  # of other packages, about their own future: nothing that a reader could mend
+                warnings.simplefilter("ignore", FutureWarning)
+            return _carried_out(_parser().parse_args(argv))
     finally:
         _let_readers_leave()
 

@@ -25,9 +25,10 @@ CODES = {
 
 # The choices of `explain`, typed again: their own files import PyTorch. A test compares the two.
 OF = ("node", "edge", "feature", "edge_feature")
-READINGS = ("contribution", "probability", "strength")
+READINGS = ("contribution", "impact", "probability", "strength")
 EDGES = ("pair", "mean")
 LEVELS = ("node", "link", "graph")
+OPTION_NAMES = tuple(field.name for field in fields(Options))
 
 FACTORY = """\
 MODULE:FACTORY names a Python function without arguments that returns the model
@@ -131,7 +132,8 @@ def add_question(parser: Any) -> None:
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="a choice among rules, as ties=first; repeatable (default: the paper's)",
+        help=f"a choice among rules, as ties=first; repeatable; names: {', '.join(OPTION_NAMES)}"
+        " (default: those of Options)",
     )
 
 
@@ -169,12 +171,12 @@ def add_quiet(parser: Any) -> None:
 
 def options_of(given: Sequence[str]) -> Options:
     """The choices among rules that were given as NAME=VALUE."""
-    known = [field.name for field in fields(Options)]
     pairs = [choice.partition("=") for choice in given]
-    for name, equals, _ in pairs:
-        if name not in known or not equals:
+    for choice, (name, equals, _) in zip(given, pairs, strict=True):
+        if name not in OPTION_NAMES or not equals:
             raise UsageError(
-                f"--option is NAME=VALUE with one of the names {known} (got {name + equals!r}){close(name, known)}"
+                f"--option is NAME=VALUE with one of the names {', '.join(OPTION_NAMES)} (got {choice!r})"
+                f"{close(name, OPTION_NAMES)}"
             )
     try:
         return Options(**{name: value for name, _, value in pairs})  # type: ignore[arg-type]

@@ -1,6 +1,7 @@
 """``xdegree explain``: why one prediction, printed or saved."""
 
 import argparse
+import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -28,8 +29,8 @@ from .arguments import (
 ABOUT = f"""\
 Say what each node, edge or feature contributes to one prediction.
 
-Positive scores speak for the class, negative ones against it, in units of the
-model's output.
+Positive scores raise the explained output, negative ones lower it, in units of the
+model's output. What single scores leave open, joint effects and biases, is printed too.
 
 {FACTORY}
 Of many graphs, --index chooses one."""
@@ -131,7 +132,9 @@ def explained(model: Any, args: tuple[Any, ...], **asked: Any) -> Any:
     from ..results.hetero import HeteroExplanation
 
     try:
-        e = explain(model, *args, **asked)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "single scores add up")  # what is printed says it
+            e = explain(model, *args, **asked)
     except Exception as error:
         raise unexplained(error, asked["index"]) from error
     if not isinstance(e, Explanation | HeteroExplanation):
@@ -153,11 +156,13 @@ def text(e: Any, given: argparse.Namespace) -> str:
 
     parts = [aligned(_summary(e, given)), _top(e, given.top)]
     if e.edge_scoring is not None:
-        parts.append(_top(replace(e, of="edge"), given.top))
+        parts.append(_pairs(e, given.top))
     return "\n\n".join(parts)
 
 
 def _summary(e: Any, given: argparse.Namespace) -> list[tuple[str, str]]:
+    from ..canvas import account_line
+
     outputs = e.prediction.tolist()
     shown = ", ".join(f"{value:+.4g}" for value in outputs[:MOST_OUTPUTS])
     more = ", …" if len(outputs) > MOST_OUTPUTS else ""
@@ -170,7 +175,20 @@ def _summary(e: Any, given: argparse.Namespace) -> list[tuple[str, str]]:
     ]
     if hasattr(e, "nodes"):
         lines.append(("nodes", f"{len(e.nodes)} of {e.num_nodes} can contribute"))
+    if line := account_line(e):
+        lines.append(("scores", line))
     return lines
+
+
+def _pairs(e: Any, count: int) -> str:
+    """Edges by their end points: both directions have the same score, so each pair is printed once."""
+    from ..canvas import edge_scores
+    from ..results.tables import aligned
+
+    if isinstance(e.scores, Mapping):  # an edge between types has one direction
+        return _top(replace(e, of="edge"), count)
+    found = sorted(edge_scores(e).items(), key=lambda item: -abs(item[1]))[:count]
+    return aligned([("node", "node", "score"), *((str(u), str(v), f"{score:+.4g}") for (u, v), score in found)])
 
 
 def _top(e: Any, count: int) -> str:

@@ -1,10 +1,11 @@
 """``xdegree explorer``: a local page where one clicks on nodes and reads what they contribute."""
 
 import argparse
+import errno
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..factories import UsageError, load_weights, made
+from ..factories import UsageError, load_weights, made_with_views
 from .arguments import DONE, FACTORY, INCOMPLETE, INTERRUPTED, add_factory, add_quiet, command, note, progress
 
 if TYPE_CHECKING:
@@ -19,6 +20,13 @@ start, which takes some seconds, and kept in the user's cache folder. With it, i
 shows your own model.
 
 {FACTORY}
+Graphs with data.smiles are drawn as molecules, those with data.words as sentences. A
+fourth element says how the model reads what somebody types on the page:
+
+        return model, (graphs,), {{}}, {{"molecule": smiles_to_data}}    # or "sentence"
+
+SMILES that torch_geometric.utils.from_smiles reads as your graphs are need none.
+
 The page is answered to this machine only and loads nothing from elsewhere. Its
 address is printed. Stop it with Ctrl-C."""
 
@@ -83,7 +91,9 @@ def run(given: argparse.Namespace) -> int:
     try:
         listening = server(app, port=given.port)
     except (OSError, OverflowError, SystemExit) as error:
-        raise UsageError(f"port {given.port} cannot be used ({error}); choose another, as --port 0") from None
+        used = isinstance(error, OSError) and error.errno == errno.EADDRINUSE
+        why = "is in use by another program" if used else f"cannot be used ({error})"
+        raise UsageError(f"port {given.port} {why}; choose another, or --port 0 for any free one") from None
     logging.getLogger("werkzeug").setLevel(logging.WARNING)
     address = f"http://127.0.0.1:{listening.server_port}/"
     print(f"xdegree explorer: {address} (Ctrl-C stops it)", flush=True)
@@ -113,12 +123,12 @@ def _own(given: argparse.Namespace) -> "Example":
     from ..explorer.problem import Problem
     from ..explorer.user_model import own_example
 
-    model, args, kwargs = made(given.factory)
+    (model, args, kwargs), views = made_with_views(given.factory)
     if given.weights is not None:
         load_weights(model, given.weights)
     classes = [name.strip() for name in given.classes.split(",") if name.strip()]
     try:
         graphs = [path.read_text("utf-8") for path in given.data]
-        return own_example(model, args, kwargs, graphs=graphs, classes=classes)
+        return own_example(model, args, kwargs, graphs=graphs, classes=classes, views=views)
     except (Problem, OSError, UnicodeDecodeError) as error:
         raise UsageError(str(error)) from None

@@ -1,8 +1,9 @@
 """``xdegree job``: explain many predictions, in parts that are written once."""
 
 import argparse
+import sys
 from collections.abc import Callable
-from dataclasses import asdict
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,7 @@ ABOUT = """\
 Explain many nodes of a graph, or many graphs, into Parquet files.
 
 The work is done in parts; a part is written once, whole or not at all. A job that
-was interrupted goes on where it stopped."""
+was interrupted is resumed where it stopped."""
 ABOUT_RUN = f"""\
 Explain many nodes of a graph, or many graphs, and write Parquet files.
 
@@ -42,17 +43,27 @@ The results, FOLDER/scores/*.parquet and FOLDER/instances/*.parquet, do not depe
 on the engine or the number of workers. A job that was interrupted, by whatever it
 was, is finished by `xdegree job resume FOLDER`."""
 ABOUT_STATUS = """\
-Say how far a job is, and what could not be explained.
+Say how far a job is, what could not be explained, and which files are damaged.
 
-May be asked at any time, also while the job runs."""
+May be asked at any time, also while the job runs. Of a job that does not run every
+file is read and compared with its checksum."""
 ABOUT_RESUME = """\
-Go on with a job that was interrupted.
+Resume a job that was interrupted.
 
-What is missing is done, with the settings that the job was started with. Only the
-engine and the number of workers may be others."""
+What is missing or damaged is done, with the settings that the job was started with;
+it is refused if the model, its code, the data or packages changed. The engine, the
+workers, the timeout and the memory limit may be others."""
+ABOUT_REPAIR = """\
+Write the manifest of a job anew from its parts.
+
+For a manifest.json that is cut off, broken or gone. Every part carries the settings;
+the broken manifest is kept in FOLDER/damaged."""
+MEANS = ("workers", "timeout", "memory", "address", "version")
+TERMINATED = 143
 CODES = {
     DONE: "everything is explained",
     INCOMPLETE: "some could not be explained, or parts are missing: see `xdegree job status`",
+    TERMINATED: "told to end (SIGTERM)",
 }
 
 
@@ -67,6 +78,7 @@ def add_to(commands: Any) -> None:
             "xdegree job run my_models.py:factory --out why",
             "xdegree job status why",
             "xdegree job resume why",
+            "xdegree job repair why",
         ],
         codes=CODES,
     )
@@ -75,6 +87,7 @@ def add_to(commands: Any) -> None:
     _add_run(actions)
     _add_status(actions)
     _add_resume(actions)
+    _add_repair(actions)
 
 
 def _add_run(actions: Any) -> None:
@@ -85,7 +98,7 @@ def _add_run(actions: Any) -> None:
         about=ABOUT_RUN,
         examples=[
             "xdegree job run my_models.py:factory --out why --workers 2",
-            "xdegree job run my_models.py:factory --out why --index 3,5,9 --edges pair",
+            "xdegree job run my_models.py:factory --out why --index 3,5,9 --edge-scores pair",
         ],
         codes=CODES,
     )
@@ -103,7 +116,9 @@ def _add_run(actions: Any) -> None:
     add_level(run)
     add_start(run)
     run.add_argument(
-        "--memory", default="1GB", metavar="SIZE", help="for the portions of each worker (default: %(default)s)"
+        "--portions",
+        metavar="SIZE",
+        help="budget for the portions of each worker (default: 1GB, or a fourth of --memory)",
     )
     run.add_argument(
         "--part-size", type=positive, default=512, metavar="N", help="instances in one file (default: %(default)s)"
@@ -113,6 +128,23 @@ def _add_run(actions: Any) -> None:
     )
     _add_workers(run, "local", "as many as there are processors")
     run.set_defaults(run=_guarded(_run))
+
+
+def _add_repair(actions: Any) -> None:
+    repair = command(
+        actions,
+        "repair",
+        "write a broken manifest anew",
+        about=ABOUT_REPAIR,
+        examples=["xdegree job repair why", "xdegree job repair why --index rows.txt"],
+        codes={DONE: "the manifest is written, and everything is explained", INCOMPLETE: CODES[INCOMPLETE]},
+    )
+    _add_folder(repair)
+    repair.add_argument(
+        "--index", metavar="ROWS", help="the instances of the job, where its parts cannot tell them (default: they do)"
+    )
+    add_json(repair)
+    repair.set_defaults(run=_guarded(_repair))
 
 
 def _add_status(actions: Any) -> None:
@@ -133,13 +165,14 @@ def _add_resume(actions: Any) -> None:
     resume = command(
         actions,
         "resume",
-        "go on with a job that was interrupted",
+        "resume a job that was interrupted",
         about=ABOUT_RESUME,
         examples=["xdegree job resume why", "xdegree job resume why --workers 2"],
         codes=CODES,
     )
     _add_folder(resume)
     _add_workers(resume, "as before", "as before")
+    resume.add_argument("--errors", action="store_true", help="also try the instances again that have an error")
     resume.set_defaults(run=_guarded(_resume))
 
 
@@ -151,6 +184,24 @@ def _add_workers(parser: argparse.ArgumentParser, engine: str, workers: str) -> 
     parser.add_argument("--engine", choices=("local", "ray"), help=f"processes, or Ray (default: {engine})")
     parser.add_argument(
         "--workers", type=positive, metavar="N", help=f"how many work at the same time (default: {workers})"
+    )
+    parser.add_argument(
+        "--timeout",
+        type=_seconds,
+        metavar="SECONDS",
+        help="for an instance, or a batch of them (default: none, or as before)",
+    )
+    parser.add_argument("--memory", metavar="SIZE", help="limit for each worker, as 4GB (default: none, or as before)")
+    parser.add_argument(
+        "--address",
+        metavar="HOST:PORT",
+        help="of a Ray cluster, or auto (default: $RAY_ADDRESS, or this machine alone)",
+    )
+    parser.add_argument(
+        "--model-version",
+        dest="version",
+        metavar="NAME",
+        help="of what the fingerprint cannot see; another one is not resumed (default: none)",
     )
     add_json(parser)
     add_quiet(parser)
@@ -165,36 +216,55 @@ def _guarded(action: Callable[[argparse.Namespace], int]) -> Callable[[argparse.
         except ImportError as error:
             raise UsageError(str(error)) from None
         except KeyboardInterrupt:
-            raise KeyboardInterrupt(f"to go on: xdegree job resume {given.out}") from None
+            raise KeyboardInterrupt(_to_resume(given.out)) from None
+        except SystemExit as stop:
+            if stop.code == TERMINATED:
+                print(f"{given.prog}: terminated; {_to_resume(given.out)}", file=sys.stderr)
+            raise
 
     return run
+
+
+def _to_resume(out: Path) -> str:
+    return f"to resume: xdegree job resume {out}" if (out / "manifest.json").exists() else "nothing was written"
 
 
 def _run(given: argparse.Namespace) -> int:
     from .. import jobs
 
     names = ("weights", "target", "of", "reading", "edge_scores", "level", "start", "layer")
-    sizes = ("memory", "part_size", "batch_size")
-    return _told(
-        jobs.run(
+    sizes = ("portions", "part_size", "batch_size")
+    with redirect_stdout(sys.stderr):  # what a factory prints is no result
+        status = jobs.run(
             given.factory,
             out=given.out,
             engine=given.engine or "local",
-            workers=given.workers,
             index=_index(given.index),
             options=options_of(given.option),
             progress=progress(given),
-            **{name: getattr(given, name) for name in (*names, *sizes)},
-        ),
-        given,
-    )
+            **{name: getattr(given, name) for name in (*names, *sizes, *MEANS)},
+        )
+    return _told(status, given)
 
 
 def _resume(given: argparse.Namespace) -> int:
     from .. import jobs
 
-    status = jobs.resume(given.out, engine=given.engine, workers=given.workers, progress=progress(given))
+    with redirect_stdout(sys.stderr):
+        status = jobs.resume(
+            given.out,
+            engine=given.engine,
+            errors=given.errors,
+            progress=progress(given),
+            **{name: getattr(given, name) for name in MEANS},
+        )
     return _told(status, given)
+
+
+def _repair(given: argparse.Namespace) -> int:
+    from .. import jobs
+
+    return _told(jobs.repair(given.out, index=None if given.index is None else _index(given.index)), given)
 
 
 def _status(given: argparse.Namespace) -> int:
@@ -204,8 +274,18 @@ def _status(given: argparse.Namespace) -> int:
 
 
 def _told(status: Any, given: argparse.Namespace) -> int:
-    print_json({**asdict(status), "folder": str(status.folder)}) if given.json else print(status)
+    print_json(status.to_dict()) if given.json else print(status)
     return DONE if status.state in ("finished", "running") and not status.errors else INCOMPLETE
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not seconds > 0:
+        raise argparse.ArgumentTypeError(f"a positive number of seconds is needed (got {text!r})")
+    return seconds
 
 
 def _index(text: str) -> Any:

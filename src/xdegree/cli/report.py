@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..factories import UsageError, ready
+from ..factories import UsageError, listed_graphs, ready
 from .arguments import (
     DONE,
     FACTORY,
@@ -16,6 +16,7 @@ from .arguments import (
     add_question,
     add_weights,
     command,
+    positive,
     print_json,
 )
 from .explain import chosen, explained, question, saved_form, unexplained
@@ -29,12 +30,15 @@ if TYPE_CHECKING:
     """The explanation and its tree, the data if they are known, and the node that is explained if it is one."""
 
 ABOUT = f"""\
-Explain one prediction and write it as one HTML page.
+Explain one prediction, or with --many a whole dataset, and write one HTML page.
 
 The page is one file that opens from disk, without a network.
 
 SOURCE is a saved explanation, why.json, as `xdegree explain --out` and
-Explanation.save write it, or MODULE:FACTORY.
+Explanation.save write it, or MODULE:FACTORY. With --many it is the folder of a job
+(xdegree job run) or MODULE:FACTORY: what each kind of node contributes over many
+predictions, which subgraphs come back, and for molecules (data.smiles) functional
+groups, each decomposed as one group.
 
 {FACTORY}
 A graph is drawn as a molecule or a sentence if it says that it is one (--smiles,
@@ -52,6 +56,8 @@ def add_to(commands: Any) -> None:
         examples=[
             "xdegree report my_models.py:factory --index 5 --classes no,yes",
             "xdegree report why.json --out why.html",
+            "xdegree report --many my_models.py:factory --limit 500",
+            "xdegree report --many jobs/mutagens --out mutagens.html",
         ],
         codes={DONE: "the page is written", INCOMPLETE: ""},
     )
@@ -65,6 +71,14 @@ def add_to(commands: Any) -> None:
         "--words", metavar="TEXT", help="draw the graph as this sentence, its words set apart by blanks"
     )
     parser.add_argument("--tree", type=Path, metavar="FILE", help="the tree of a saved explanation, as saved")
+    parser.add_argument("--many", action="store_true", help="many predictions on one page")
+    parser.add_argument(
+        "--limit",
+        type=positive,
+        default=1000,
+        metavar="N",
+        help="with --many: predictions at most (default: %(default)s)",
+    )
     asked = parser.add_argument_group("of a factory")
     add_weights(asked)
     add_index(asked)
@@ -85,6 +99,8 @@ def run(given: argparse.Namespace) -> int:
         from ..reports import report
     except ModuleNotFoundError as error:
         raise UsageError(str(error)) from None
+    if given.many:
+        return _many(given)
     saved = given.source.endswith(".json")
     e, tree, data, node = _saved(given) if saved else _explained(given)
     classes = None if given.classes is None else given.classes.split(",")
@@ -108,6 +124,94 @@ def run(given: argparse.Namespace) -> int:
     else:
         print(f"{given.out} ({size / 1e6:.1f} MB)")
     return DONE
+
+
+def _many(given: argparse.Namespace) -> int:
+    """Explain many predictions, or read what a job found, and write the page."""
+    from ..reports import report_many
+
+    job = Path(given.source).is_dir()
+    try:
+        found, graphs, fragments = _of_job(given) if job else _of_factory(given)
+        if not found:
+            raise UsageError(f"{given.source} has no predictions that could be explained")
+        classes = None if given.classes is None else given.classes.split(",")
+        page = report_many(found, graphs, classes=classes, fragments=fragments, title=given.title)
+        page.save(given.out)
+    except (ValueError, ModuleNotFoundError, OSError) as error:
+        raise UsageError(str(error)) from None
+    size = given.out.stat().st_size
+    if given.json:
+        print_json({"out": str(given.out), "bytes": size, "predictions": len(found)})
+    else:
+        print(f"{given.out} ({len(found)} predictions, {size / 1e3:.0f} kB)")
+    return DONE
+
+
+Fragments = list[list[tuple[str, tuple[int, ...], float]]]
+"""Of each explanation named groups with what they contribute."""
+
+
+def _of_job(given: argparse.Namespace) -> "tuple[list[Explanation], Any, Fragments | None]":
+    """The explanations of a job's files; the model and the graphs are those of its factory."""
+    from ..jobs.read import explanations_of, settings_of
+    from ..jobs.work import importable
+
+    settings = settings_of(given.source)
+    with importable(settings.folder):
+        model, args, kwargs = ready(settings.factory, None if settings.weights is None else Path(settings.weights))
+    graphs = listed_graphs(args)
+    listed = _one_graph(args) if graphs is None else graphs
+    found = explanations_of(given.source, listed, given.limit)
+    chosen_graphs = listed if graphs is None else [graphs[index] for index, _ in found]
+    explanations = [e for _, e in found]
+    return explanations, chosen_graphs, _fragments(model, kwargs, explanations, chosen_graphs, settings.options)
+
+
+def _of_factory(given: argparse.Namespace) -> "tuple[list[Explanation], Any, Fragments | None]":
+    from ..attribution.explain import explain
+
+    model, args, kwargs = ready(given.source, given.weights)
+    asked = {**question(given, None, kwargs), "index": None}
+    graphs = listed_graphs(args)
+    if graphs is None:
+        data = _one_graph(args)
+        rows = range(min(len(data.x), given.limit))
+        try:
+            found = list(explain(model, *args, **{**asked, "index": list(rows)}))
+        except Exception as error:
+            raise unexplained(error, None) from error
+        return found, data, None
+    some = [graphs[number] for number in range(min(len(graphs), given.limit))]
+    found = [explained(model, (graph,), **asked) for graph in some]
+    return found, some, _fragments(model, kwargs, found, some, asked["options"])
+
+
+def _one_graph(args: tuple[Any, ...]) -> Any:
+    from torch_geometric.data import Data
+
+    return args[0] if isinstance(args[0], Data) else Data(x=args[0], edge_index=args[1] if len(args) > 1 else None)
+
+
+def _fragments(model: Any, kwargs: Any, found: "list[Explanation]", graphs: Any, options: Any) -> "Fragments | None":
+    """What functional groups contribute, each decomposed as one group; None where graphs are no molecules."""
+    from ..attribution.decompose import decompose
+    from ..canvas import functional_groups
+
+    if not isinstance(graphs, list) or not all(isinstance(graph.get("smiles"), str) for graph in graphs):
+        return None
+    if any(e.reading != "contribution" for e in found):
+        return None
+    made: Fragments = []
+    for e, graph in zip(found, graphs, strict=True):
+        named = functional_groups(graph.smiles, e.num_nodes)
+        if not named:
+            made.append([])
+            continue
+        d = decompose(model, graph, groups=[list(nodes) for _, nodes in named], options=options, model_kwargs=kwargs)
+        scores = d.target.reshape(len(named), -1)[:, e.target].tolist()
+        made.append([(name, nodes, score) for (name, nodes), score in zip(named, scores, strict=True)])
+    return made
 
 
 def _saved(given: argparse.Namespace) -> "Subject":
@@ -146,7 +250,7 @@ def _explained(given: argparse.Namespace) -> "Subject":
 def _canvas(given: argparse.Namespace, e: "Explanation", data: Any) -> "Canvas | None":
     """How to draw: as what the user says, else as what the data say, else as a graph."""
     from ..canvas import molecule_canvas, sentence_canvas
-    from ..datasets.mutagenicity import ATOMS
+    from ..datasets import ATOMS
 
     smiles, words = given.smiles or getattr(data, "smiles", None), getattr(data, "words", None)
     if given.words is not None:
@@ -158,5 +262,5 @@ def _canvas(given: argparse.Namespace, e: "Explanation", data: Any) -> "Canvas |
             raise ValueError(f"there are {len(words)} words, but {e.num_nodes} nodes were scored")
         return sentence_canvas(words, edge_index=e.edge_index)
     if data is not None and "bond" in data and data.x.shape[1] == len(ATOMS):
-        return molecule_canvas(graph=data)
+        return molecule_canvas(graph=data, atoms=ATOMS)
     return None

@@ -4,7 +4,7 @@ from .catalogue import DATASETS, load
 from .dataset import Dataset, Stats, graph_dataset, node_dataset, one_hot_degree, table
 from .folder import BrokenFileError, data_folder
 from .molecule import molecule_of
-from .mutagenicity import agreement, mutag, nitro_and_amino
+from .mutagenicity import ATOMS, agreement, mutag, nitro_and_amino
 from .released import RELEASED, ba2motifs, generated_ba2motifs, released
 from .sst2 import graph_sst2, sentence_graphs
 from .synthetic import ba_community, ba_shapes, tree_cycles, tree_grid
@@ -26,6 +26,7 @@ __all__ = [
     "toy_molecules",
     "toy_sentences",
     "molecule_of",
+    "ATOMS",
     "RELEASED",
     "released",
     "ba2motifs",

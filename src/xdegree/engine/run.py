@@ -162,9 +162,8 @@ class Run(TorchDispatchMode):
                 with no_dispatch():
                     func(*args, **kwargs)
             return args[0] if isinstance(out, Tensor) else out
-        if schema.is_view:
-            return self._view(func, out, args, kwargs)
-        return self._adopt(schema, out)
+        made = self._view(func, out, args, kwargs) if schema.is_view else self._adopt(schema, out)
+        return self._moved(func, schema, made, args, kwargs)
 
     def _adopt(self, schema: OpSchema, out: Any) -> Any:
         """Freshly made memory becomes a buffer: the model may write portions into it later.
@@ -205,7 +204,11 @@ class Run(TorchDispatchMode):
             made = self._keep(_wrap(out, self._rule(func, out, args, kwargs), None))
         if schema.squashes:
             return self._squashed(made, args[0])
-        if schema.moves and isinstance(made, Portions) and args[0].before is not None:
+        return self._moved(func, schema, made, args, kwargs)
+
+    def _moved(self, func: OpOverload, schema: OpSchema, made: Any, args: Any, kwargs: Any) -> Any:
+        """Move what a softmax was applied to as its result was moved."""
+        if schema.moves and isinstance(made, Portions) and isinstance(args[0], Portions) and args[0].before is not None:
             made.before = self._out_of_place(func, (args[0].before, *args[1:]), kwargs)
         return made
 

@@ -19,6 +19,7 @@ from tqdm import tqdm, trange
 
 from ..attribution.explain import explain
 from ..canvas import molecule_canvas
+from ..datasets import ATOMS
 from ..models import GCN
 from ..results.tables import Table
 from ..subgraphs.agglomerate import agglomerate
@@ -108,7 +109,7 @@ def _cell(bench: Bench, molecules_there: Sequence[Data], settings: dict[str, Any
 def _picture(molecule: Data, scores: Sequence[float], special: int) -> Any:
     from ..plots import plot_molecule
 
-    canvas = molecule_canvas(graph=molecule)
+    canvas = molecule_canvas(graph=molecule, atoms=ATOMS)
     return plot_molecule(torch.tensor(scores), canvas=canvas, truth=[special])
 
 
@@ -126,7 +127,7 @@ def learnt(graphs: Sequence[Data], epochs: int, seed: int = 0, progress: bool = 
         model = GCN(1, 2, level="graph")
         optimizer = torch.optim.Adam(model.parameters(), lr=0.005)
         falling = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, epochs)
-        for _ in trange(epochs, desc="training", unit="epoch", disable=not progress):
+        for _ in trange(epochs, desc="training", unit="epoch", disable=None if progress else True):
             for batch in DataLoader(training, batch_size=64, shuffle=True):
                 optimizer.zero_grad()
                 cross_entropy(model(batch.x, batch.edge_index, batch.batch), batch.y).backward()
@@ -151,7 +152,7 @@ def search(
     """Look for the special nodes in all graphs, or in the first so many that have one."""
     special = [graph for graph in graphs if graph.special >= 0][:explained]
     first, start, alone = 0, 0, 0
-    for graph in tqdm(special, desc="explaining", unit="graph", disable=not progress):
+    for graph in tqdm(special, desc="explaining", unit="graph", disable=None if progress else True):
         scores = explain(model, graph.x, graph.edge_index, target=1, options=PAPER_RULES).node_scores
         seeds = agglomerate(model, graph.x, graph.edge_index, target=1, budget=1, options=PAPER_RULES).levels[0]
         first += int(scores.argmax()) == graph.special

@@ -10,7 +10,7 @@ from torch_geometric.data import Data
 
 from ..attribution.decompose import decompose
 from ..canvas import molecule_canvas
-from ..datasets import Dataset
+from ..datasets import ATOMS, Dataset
 from ..datasets.mutagenicity import MUTAGEN
 from ..results.tables import Table, spread
 from ..results.tree import ExplanationTree, Group
@@ -35,7 +35,11 @@ def run(bench: Bench) -> Outcome:
         i: agglomerate(model, *_inputs(dataset.graphs[i]), target=MUTAGEN, q=Q, options=PAPER_RULES) for i in chosen
     }
     rows = [
-        Row(f"graph {i}, a mutagen, predicted {_said(said)}", trees[i], molecule_canvas(graph=dataset.graphs[i]))
+        Row(
+            f"graph {i}, a mutagen, predicted {_said(said)}",
+            trees[i],
+            molecule_canvas(graph=dataset.graphs[i], atoms=ATOMS),
+        )
         for i, said in chosen.items()
     ]
     tables = [claims(bench)]

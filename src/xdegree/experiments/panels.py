@@ -62,7 +62,10 @@ def _draw(grid: list[object], row: Row, parts: list[tuple[str, Level]], unit: st
 
 def _levels(tree: ExplanationTree, most: int) -> list[tuple[str, Level]]:
     shown = telling(len(tree.levels), most)
-    return [(f"level {number}: {_said(tree.levels[number])}", tree.levels[number]) for number in shown]
+    return [
+        (f"level {number + 1} of {len(tree.levels)}: {_said(tree.levels[number])}", tree.levels[number])
+        for number in shown
+    ]
 
 
 def _said(level: Level) -> str:

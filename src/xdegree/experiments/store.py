@@ -69,7 +69,7 @@ class Bench:
 
     def bar(self, items: Iterable[T], what: str, unit: str = "instance") -> Iterable[T]:
         """The same items under a progress bar."""
-        return tqdm(items, desc=what, unit=unit, disable=not self.progress, leave=False)
+        return tqdm(items, desc=what, unit=unit, disable=None if self.progress else True, leave=False)
 
 
 def _read(path: Path) -> dict[str, Any] | None:

@@ -15,7 +15,7 @@ from ..attribution.explain import explain
 from ..baselines import random, search
 from ..baselines.instance import instance
 from ..canvas import INK, molecule_canvas, signed_colour
-from ..datasets import Dataset
+from ..datasets import ATOMS, Dataset
 from ..metrics import top_nodes
 from ..results.tables import Table
 from ..subgraphs.pick import pick_subgraph
@@ -193,7 +193,7 @@ def _picture(model: nn.Module, dataset: Dataset, ids: Sequence[int]) -> Any:
         place.suptitle(name, fontsize=10, color=INK, x=0.01, ha="left")
         for i, ax in zip(ids, place.subplots(1, len(ids), squeeze=False).flatten(), strict=True):
             graph = dataset.graphs[i]
-            canvas, atoms = molecule_canvas(graph=graph), PICKERS[name](model, graph, size_for(graph))
+            canvas, atoms = molecule_canvas(graph=graph, atoms=ATOMS), PICKERS[name](model, graph, size_for(graph))
             bare(ax, None)
             inside = {*atoms}
             bonds = {edge: red for edge in canvas.paths if {*edge} <= inside}

@@ -2,6 +2,7 @@
 
 import threading
 import time
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -80,7 +81,8 @@ class Answers:
         """The scores ``[N]`` of any method for a class."""
 
     def _ask(self, question: Callable[[], Any]) -> Any:
-        with self._turn, torch.no_grad():
+        with self._turn, torch.no_grad(), warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "single scores add up")  # the page says it beside the scores
             try:
                 return question()
             except MissingRuleError as error:

@@ -1,6 +1,7 @@
 """The page as a server on this machine: nothing is loaded from elsewhere, and nobody else is answered."""
 
 import logging
+import socket
 from collections.abc import Sequence
 from typing import Any
 
@@ -43,6 +44,7 @@ def make_app(examples: Sequence[Example], *, hosts: Sequence[str] = LOCAL, patie
         on_error=_complain,
         meta_tags=[{"name": "viewport", "content": "width=device-width, initial-scale=1"}],
     )
+    app.index_string = app.index_string.replace("<html>", '<html lang="en">')
     app.server.config["TRUSTED_HOSTS"] = list(hosts)
     app.server.config["MAX_CONTENT_LENGTH"] = 4 * MAX_UPLOAD
     app.server.after_request(_guard)
@@ -72,4 +74,7 @@ def _complain(error: Exception) -> None:
 
 def server(app: Dash, host: str = "127.0.0.1", port: int = 8050) -> BaseWSGIServer:
     """A server that listens already; ``serve_forever`` answers, ``server_port`` is where. Port 0 takes a free one."""
+    with socket.socket() as probe:  # werkzeug would print its own message and end the process
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        probe.bind((host, port))
     return make_server(host, port, app.server, threaded=True)

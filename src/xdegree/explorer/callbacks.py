@@ -5,12 +5,16 @@ import binascii
 from typing import Any
 
 from dash import ClientsideFunction, Dash, Input, Output, State, ctx, html, no_update
+from torch import Tensor
 
+from ..canvas import Canvas, account_line, output_name, scale_of, signs_line
+from ..canvas.wording import outputs_of
 from . import cytoscape, panels, parse
 from .answers import IN_UNITS, agreement, probabilities
 from .downloads import downloading
-from .problem import Problem
+from .problem import MAX_NAME, Problem
 from .server_state import Desk, level
+from .subject import Subject, not_drawn
 
 EMPTY = "Click nodes in the picture, or choose them in the lists above, and read here what they contribute together."
 
@@ -28,46 +32,78 @@ def register(app: Dash, desk: Desk) -> None:
 
 def _choosing(app: Dash, desk: Desk) -> None:
     @app.callback(
-        Output("item", "options"),
-        Output("item", "value"),
         Output("smiles-panel", "hidden"),
+        Output("sentence-panel", "hidden"),
         Input("example", "value"),
     )
-    def offer(key: Any) -> Any:
+    def ask(key: Any) -> Any:
         example = desk.catalogue.example(key)
-        options = [{"label": title, "value": number} for number, title in example.choices]
-        return options, 0, not example.atoms
+        return not example.reads_molecules, example.sentence is None
 
     @app.callback(
         Output("ref", "data"),
-        Output("item", "value", allow_duplicate=True),
+        # Together: a list forgets a value that it does not offer.
+        Output("item", "options"),
+        Output("item", "value"),
+        Output("mine", "data"),
         Output("own-said", "children"),
         Output("notice", "children"),
         Input("example", "value"),
         Input("item", "value"),
         Input("smiles-go", "n_clicks"),
         Input("smiles", "n_submit"),
+        Input("sentence-go", "n_clicks"),
+        Input("sentence", "n_submit"),
         Input("uploaded", "data"),
         State("smiles", "value"),
+        State("sentence", "value"),
+        State("mine", "data"),
         running=[(Output("busy", "hidden"), False, True)],
-        prevent_initial_call="initial_duplicate",
     )
-    def choose(key: Any, item: Any, _go: Any, _enter: Any, uploaded: Any, smiles: Any) -> Any:
+    def choose(key: Any, item: Any, *rest: Any) -> Any:
         """A choice that cannot be explained leaves what is shown as it is, and says why."""
-        cause = ctx.triggered_id
+        uploaded, smiles, sentence, mine = rest[4:]
+        cause, mine = ctx.triggered_id, parse.mine(mine)
+        if cause == "item" and item is None:
+            return (no_update,) * 6
         try:
             if cause in ("smiles-go", "smiles"):
                 ref: dict[str, Any] = {"example": key, "smiles": parse.smiles(smiles)}
+            elif cause in ("sentence-go", "sentence"):
+                ref = {"example": key, "sentence": parse.sentence(sentence)}
             elif cause == "uploaded":
                 ref = {"example": key, "graph": _text(uploaded)}
-            elif item is None and cause == "item":
-                return no_update, no_update, no_update, no_update
             else:
-                ref = {"example": key, "item": item if type(item) is int else 0}
-            desk.drawn(ref)
+                ref = _listed(key, item if cause == "item" else 0, mine)
+            subject, _ = desk.drawn(ref)
         except Problem as problem:
-            return no_update, no_update, str(problem), ""
-        return ref, (no_update if "item" in ref else None), "", ""
+            return *(no_update,) * 4, str(problem), ""
+        if cause == "item":
+            return ref, *(no_update,) * 3, "", ""
+        own = {"label": cytoscape.shortened(subject.title, MAX_NAME), "ref": ref}
+        if "item" not in ref and own not in mine:
+            mine = [*mine, own]
+        value = 0 if "item" in ref else f"own-{mine.index(own)}"
+        return ref, _offered(desk, key, mine), value, mine, "", ""
+
+
+def _offered(desk: Desk, key: Any, mine: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The predictions of an example, and before them what this reader brought along."""
+    own: list[dict[str, Any]] = [
+        {"label": f"yours: {one['label']}", "value": f"own-{number}"}
+        for number, one in enumerate(mine)
+        if one["ref"]["example"] == key
+    ]
+    return own + [{"label": title, "value": number} for number, title in desk.catalogue.example(key).choices]
+
+
+def _listed(key: Any, item: Any, mine: list[dict[str, Any]]) -> dict[str, Any]:
+    """What a choice of the list means: a prediction of the example, or something that the reader brought along."""
+    number = str(item).removeprefix("own-")
+    if isinstance(item, str) and number.isdecimal() and int(number) < len(mine):
+        found: dict[str, Any] = mine[int(number)]["ref"]
+        return found
+    return {"example": key, "item": item if type(item) is int else 0}
 
 
 def _showing(app: Dash, desk: Desk) -> None:
@@ -84,12 +120,13 @@ def _showing(app: Dash, desk: Desk) -> None:
     )
     def show(ref: Any) -> Any:
         subject, canvas = desk.drawn(ref)
-        scores = desk.answers.explanation(subject, subject.one.target).class_scores
+        e = desk.answers.explanation(subject, subject.one.target)
+        scores = e.class_scores
         assert scores is not None
-        made = cytoscape.drawing(subject, canvas, scores)
-        note = subject.example.note
+        made = cytoscape.drawing(subject, canvas, scores, e.logits)
+        note = not_drawn(subject.data, canvas) + subject.note
         if made["shown"] < made["able"]:
-            note = f"The {made['shown']} strongest of {made['able']} nodes that can contribute. {note}"
+            note = f"{_part(subject, canvas, scores[:, subject.one.target])} {note}"
         targets = [{"label": name, "value": c} for c, name in enumerate(subject.classes)]
         nodes = [{"label": cytoscape.name_of(canvas, node), "value": node} for node in canvas.places]
         return made, subject.title, note, targets, subject.one.target, nodes, nodes
@@ -103,6 +140,27 @@ def _showing(app: Dash, desk: Desk) -> None:
     def predict(target: Any, ref: Any) -> Any:
         subject = desk.subject(ref)
         return panels.prediction(subject, probabilities(subject), desk.target(subject, target))
+
+    @app.callback(
+        Output("scores-panel", "children"),
+        Input("target", "value"),
+        Input("ref", "data"),
+        prevent_initial_call=True,
+    )
+    def list_scores(target: Any, ref: Any) -> Any:
+        subject, canvas = desk.drawn(ref)
+        return panels.scores(subject, canvas, desk.answers.explanation(subject, desk.target(subject, target)))
+
+
+def _part(subject: Subject, canvas: Canvas, scores: Tensor) -> str:
+    """What is drawn of a graph that is too large to be drawn, and how much of the scores that is."""
+    whole = float(scores.abs().sum()) or 1.0
+    share = float(scores[list(canvas.places)].abs().sum()) / whole
+    to = "the strongest node" if subject.index is None else "the explained node"
+    return (
+        f"Drawn are {len(canvas.places)} of {len(subject.nodes):,} nodes that can contribute, with {share:.0%} of all"
+        f" scores by magnitude: the strongest, and the ways that join them to {to}. All numbers count all nodes."
+    )
 
 
 def _asking(app: Dash, desk: Desk) -> None:
@@ -124,8 +182,8 @@ def _asking(app: Dash, desk: Desk) -> None:
         answer = desk.answers.groups(subject, first, second)
         sizes = (len(first), len(second), len(able) - len(first) - len(second))
         table = panels.contributions(subject, answer, sizes, desk.target(subject, target))
-        unit = "logits" if len(subject.classes) > 1 else "units of the output"
-        return [table, html.P(f"In {unit}; asked in {1000 * answer.seconds:.0f} ms.", className="explain")]
+        unit = scale_of(subject.one.prediction)
+        return [table, html.P(f"Unit: {unit}; asked in {1000 * answer.seconds:.0f} ms.", className="explain")]
 
 
 def _growing(app: Dash, desk: Desk) -> None:
@@ -145,7 +203,9 @@ def _growing(app: Dash, desk: Desk) -> None:
         chosen = desk.target(subject, target)
         tree = desk.answers.grown(subject, chosen).tree
         found = cytoscape.growth_layers(tree, list(canvas.places))
-        name = f"“{subject.classes[chosen]}” (logits)" if len(subject.classes) > 1 else "the output"
+        asked = cytoscape.said_of(subject, chosen, tree.logits if hasattr(tree, "logits") else None)
+        unit, name = scale_of(outputs_of(asked)), output_name(asked, subject.names)
+        name = f"{name} ({unit}): {signs_line(asked, subject.names)}"
         return {**found, "key": subject.key, "target": chosen, "name": name}, len(tree.levels) - 1
 
     @app.callback(
@@ -164,7 +224,9 @@ def _growing(app: Dash, desk: Desk) -> None:
         place = min(level(at), len(grown.tree.levels) - 1)
         names = {node: cytoscape.name_of(canvas, node) for node in subject.nodes}
         late = "" if grown.complete else f"Stopped after {desk.answers.patience:.0f} s: larger groups were not reached."
-        return [*panels.level(grown.tree, place, names, canvas.node), html.P(late, className="quiet")]
+        line = account_line(grown.tree, subject.names, grown.tree.levels[place])
+        said = html.P(f"{line[:1].upper()}{line[1:]}.", className="quiet")
+        return [*panels.level(grown.tree, place, names, canvas.node), said, html.P(late, className="quiet")]
 
 
 def _comparing(app: Dash, desk: Desk) -> None:
@@ -179,7 +241,10 @@ def _comparing(app: Dash, desk: Desk) -> None:
         Input("second-method", "value"),
         Input("ref", "data"),
         Input("target", "value"),
-        running=[(Output("compare-said", "children"), "Asking both methods …", "")],
+        running=[
+            (Output("compare-said", "children"), "Asking both methods; what is dimmed is not the answer yet …", ""),
+            (Output("dimmed", "className"), "stale", ""),
+        ],
         prevent_initial_call=True,
     )
     def compare(view: Any, first: Any, second: Any, ref: Any, target: Any) -> Any:
@@ -197,7 +262,11 @@ def _comparing(app: Dash, desk: Desk) -> None:
                 said.append(str(problem))
                 continue
             scores.append(found[subject.nodes])
-            unit = cytoscape.caption(subject, chosen) if method in IN_UNITS else f"{method}, in its own unit"
+            unit = (
+                cytoscape.caption(subject, chosen, desk.logits(subject))
+                if method in IN_UNITS
+                else f"{method}, in its own unit"
+            )
             made = cytoscape.layer(shown, found.tolist())
             layers.append({**made, "key": subject.key, "target": chosen, "caption": unit})
             said.append("")
@@ -236,17 +305,18 @@ def _in_the_browser(app: Dash) -> None:
         *(Output("graph", "elements"), *(Output(f"first-{part}", "children") for part in ("low", "high", "caption"))),
         *(Input("drawing", "data"), Input("view", "value"), Input("target", "value"), Input("growth", "data")),
         *(Input("level", "value"), Input("first-layer", "data"), Input("group-a", "value"), Input("group-b", "value")),
-        Input("into", "value"),
+        *(Input("into", "value"), Input("numbers", "value")),
     )
     app.clientside_callback(
         ClientsideFunction("explorer", "drawSecond"),
         *(Output("second", "elements"), *(Output(f"second-{part}", "children") for part in ("low", "high", "caption"))),
         *(Input("drawing", "data"), Input("view", "value"), Input("target", "value"), Input("second-layer", "data")),
-        *(Input("group-a", "value"), Input("group-b", "value")),
+        *(Input("group-a", "value"), Input("group-b", "value"), Input("numbers", "value")),
     )
     app.clientside_callback(
         ClientsideFunction("explorer", "views"),
         *(Output("growth-panel", "hidden"), Output("compare-said", "hidden"), Output("stage", "className")),
+        Output("numbers", "className"),
         *(Input("view", "value"), Input("drawing", "data")),
     )
     app.clientside_callback(

@@ -2,11 +2,12 @@
 
 import math
 from collections.abc import Sequence
+from types import SimpleNamespace
 from typing import Any
 
 from torch import Tensor
 
-from ..canvas import NOTHING, Canvas, Molecule, Sentence, signed_colour, text_on
+from ..canvas import NOTHING, Canvas, Molecule, Sentence, signed_colour, signs_line, text_on, unit_of
 from ..canvas.sentence import TALL
 from ..results.tree import ExplanationTree
 from .problem import MAX_NAME
@@ -18,13 +19,14 @@ Drawing = dict[str, Any]
 Layer = dict[str, Any]
 
 
-def drawing(subject: Subject, canvas: Canvas, class_scores: Tensor) -> Drawing:
+def drawing(subject: Subject, canvas: Canvas, class_scores: Tensor, logits: Tensor | None = None) -> Drawing:
     """Nodes and edges, and a layer of colours for each class.
 
     Args:
         subject: what is explained.
         canvas: where it stands.
         class_scores: ``[N, C]``.
+        logits: what is explained instead of the prediction, of a model that ends in a softmax.
     """
     scale, shown = _scale(canvas), list(canvas.places)
     layers = [layer(shown, class_scores[:, c].tolist()) for c in range(class_scores.shape[1])]
@@ -34,17 +36,22 @@ def drawing(subject: Subject, canvas: Canvas, class_scores: Tensor) -> Drawing:
         "nodes": [_node(canvas, node, scale, explained=node == subject.index) for node in shown],
         "edges": [_edge(canvas, edge, scale) for edge in canvas.paths],
         "layers": layers,
-        "captions": [caption(subject, c) for c in range(len(layers))],
+        "captions": [caption(subject, c, logits) for c in range(len(layers))],
+        "numbered": isinstance(canvas, Molecule),
         "shown": len(shown),
         "able": len(subject.nodes),
     }
 
 
-def caption(subject: Subject, target: int) -> str:
+def caption(subject: Subject, target: int, logits: Tensor | None = None) -> str:
     """What the colours of a class mean."""
-    if len(subject.classes) == 1:
-        return "contribution to the output, in its own unit"
-    return f"contribution to “{subject.classes[target]}” (logits)"
+    asked = said_of(subject, target, logits)
+    return f"{unit_of(asked, subject.names)}: {signs_line(asked, subject.names)}"
+
+
+def said_of(subject: Subject, target: int, logits: Tensor | None = None) -> Any:
+    """The prediction as the words of all views take it."""
+    return SimpleNamespace(prediction=subject.one.prediction, target=target, reading="contribution", logits=logits)
 
 
 def layer(shown: Sequence[int], scores: Sequence[float], most: float = 0.0) -> Layer:
@@ -114,11 +121,21 @@ def _node(canvas: Canvas, node: int, scale: float, *, explained: bool) -> dict[s
         classes, width, height = ["word"], canvas.widths[node] * scale, TALL * scale
     if explained:
         classes.append("explained")
+    if isinstance(canvas, Molecule):
+        label += charge(canvas.mol.GetAtomWithIdx(node).GetFormalCharge())
     # A long name would cover its neighbours: the list beside the drawing has it in full.
     short = label if isinstance(canvas, Sentence) else shortened(label, 4)
     place = {"x": round(x * scale, 1), "y": round(-y * scale, 1)}
     size = {"width": round(width, 1), "height": round(height, 1)}
     return {"node": node, "label": short, "name": name_of(canvas, node), "classes": classes, **place, **size}
+
+
+def charge(formal: int) -> str:
+    """A formal charge as chemists write it: ⁺, ⁻, ²⁺."""
+    if not formal:
+        return ""
+    size = "" if abs(formal) == 1 else str(abs(formal)).translate(str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹"))
+    return size + ("⁺" if formal > 0 else "⁻")
 
 
 def _edge(canvas: Canvas, edge: tuple[int, int], scale: float) -> dict[str, Any]:

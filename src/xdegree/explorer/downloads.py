@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from dash import Dash, Input, Output, State, ctx, no_update
 
-from ..canvas import Canvas
+from ..canvas import Canvas, account_line
 from ..reports import report
 from ..results.tree import Group
 from . import cytoscape, panels, parse
@@ -83,7 +83,7 @@ def picture_of(
     """What the page shows, as a picture with its question and its legend."""
     from . import picture
 
-    unit = cytoscape.caption(subject, target)
+    unit = cytoscape.caption(subject, target, desk.logits(subject))
     if view == "growth":
         tree = desk.answers.grown(subject, target).tree
         place = min(at, len(tree.levels) - 1)
@@ -122,6 +122,7 @@ def _caption(desk: Desk, subject: Subject, canvas: Canvas, target: int, a: Any, 
         if all(groups):
             together, met = panels.number(answer.together[target]), panels.number(answer.interaction[target])
             said.append(f"A and B together {together}, of which their interaction {met}")
+    said.append(account_line(desk.answers.explanation(subject, target), subject.names))
     if len(subject.classes) == 1:
         return Caption(subject.title, f"output {panels.number(float(subject.one.prediction[0]))}", groups, tuple(said))
     shares, predicted = probabilities(subject), subject.one.target
@@ -149,21 +150,22 @@ def _report_of(desk: Desk, subject: Subject, canvas: Canvas, target: int, a: Any
     """The report with the agglomeration, and the groups that were asked about."""
     able = set(subject.nodes)
     first, second = parse.nodes(a, able), parse.nodes(b, able)
-    listed = []
+    listed = {}
     if first or second:
         answer = desk.answers.groups(subject, first, second)
-        asked = ((first, answer.a), (second, answer.b), ({*first, *second}, answer.together))
-        listed = [Group(frozenset(nodes), row[target]) for nodes, row in asked if nodes]
+        listed = {name: (nodes, row) for name, nodes, row in (("A", first, answer.a), ("B", second, answer.b)) if nodes}
+        if first and second:
+            listed["A and B together"] = ((*first, *second), answer.together)
     grown = desk.answers.grown(subject, target)
-    settings: dict[str, object] = {"prediction": subject.title, "data and model": subject.example.note}
+    settings: dict[str, object] = {"prediction": subject.title, "data and model": subject.note}
     if not grown.complete:
         settings["agglomeration"] = f"stopped after {desk.answers.patience:g} s"
     return report(
         desk.answers.explanation(subject, target),
         grown.tree,
         on=canvas,
-        groups=dict.fromkeys(listed),
-        classes=subject.classes,
+        groups={name: Group(frozenset(nodes), row[target]) for name, (nodes, row) in listed.items()},
+        classes=subject.names,
         index=subject.index,
         settings=settings,
     ).html

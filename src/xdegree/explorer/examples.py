@@ -4,13 +4,14 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import torch
+from torch.nn.functional import one_hot
 from torch_geometric.data import Data
 from torch_geometric.utils import k_hop_subgraph
 
 from ..checkpoints import BrokenCheckpointError
-from ..datasets import Dataset, data_folder, graph_sst2, load, mutag, toy_molecules, toy_sentences
+from ..datasets import ATOMS, Dataset, data_folder, graph_sst2, load, mutag, toy_molecules, toy_sentences
 from ..datasets.folder import cache_folder
-from ..datasets.mutagenicity import ATOMS
+from ..datasets.sst2 import tree_edges
 from ..recipes import Recipe, trained
 from ..training import TrainingResult
 from .subject import Example, Item
@@ -37,7 +38,7 @@ def ba_shapes(folder: Path | None, progress: bool) -> Example:
         for node in chosen[:SHOWN]
     ]
     note = f"80 houses on a random graph of 300 nodes, generated. {_model(reached)}"
-    return Example("ba-shapes", "BA-Shapes", note, "graph", model, items, roles)
+    return Example("ba-shapes", "BA-Shapes", note, "graph", model, items, roles, about_model=_model(reached))
 
 
 def molecules(folder: Path | None, progress: bool) -> Example:
@@ -59,11 +60,13 @@ def molecules(folder: Path | None, progress: bool) -> Example:
         items.sort(key=lambda item: not item.title.startswith("c1ccc("))  # benzene rings first: easy to recognise
         note = f"Generated molecules, {dataset.note}. {_model(reached)}"
         classes = ("no nitro group", "nitro group")
-    return Example("molecules", "Molecules", note, "molecule", model, items[:SHOWN], classes, ATOMS)
+    said = _model(reached)
+    return Example("molecules", "Molecules", note, "molecule", model, items[:SHOWN], classes, ATOMS, about_model=said)
 
 
 def sentences(folder: Path | None, progress: bool) -> Example:
     """Sentences of SST-2 if the data folder has them, else sentences of a small grammar."""
+    reader = None
     if any((data_folder() / name).is_dir() for name in ("graph_sst2_rebuilt", "Graph-SST2")):
         model, dataset, reached = trained(graph_sst2(limit=3000), folder=folder, progress=progress)
         note = f"Film reviews of SST-2 as dependency trees ({dataset.note or 'the original'}). {_model(reached)}"
@@ -72,8 +75,46 @@ def sentences(folder: Path | None, progress: bool) -> Example:
             toy_sentences(), how=Recipe("GCN", 12, lr=0.01), folder=folder, progress=progress
         )
         note = f"Generated sentences, {dataset.note}. {_model(reached)}"
+        reader = toy_reader(dataset.graphs)
     items = [Item(_cut(" ".join(graph.words)), graph) for _, graph in _test(dataset) if len(graph.words) > 3]
-    return Example("sentences", "Sentences", note, "sentence", model, items[:SHOWN], ("negative", "positive"))
+    classes = ("negative", "positive")
+    return Example(
+        *("sentences", "Sentences", note, "sentence", model, items[:SHOWN], classes),
+        sentence=reader,
+        about_model=_model(reached),
+    )
+
+
+def toy_reader(graphs: Sequence[Data]) -> Callable[[str], Data]:
+    """How the model of generated sentences reads one: words one-hot, the last word of a clause its root.
+
+    Clauses are joined by "and" or "but"; as in the grammar, the first word of a clause belongs to the second, all
+    others to the adjective at its end, and the second clause to the first.
+    """
+    known = {word: graph.x[place].argmax() for graph in graphs for place, word in enumerate(graph.words)}
+
+    def read(text: str) -> Data:
+        words = text.lower().replace(",", " ").rstrip(" .!").split()
+        if unknown := [word for word in words if word not in known]:
+            raise ValueError(f"the model has never seen {', '.join(unknown)}; it knows {', '.join(sorted(known))}")
+        heads, clauses = [0] * len(words), _clauses(words)
+        for start, end in clauses:
+            heads[start:end] = [min(start + 1, end - 1), *[end - 1] * (end - start - 1)]
+        for start, end in clauses[1:]:
+            heads[start - 1], heads[end - 1] = end - 1, clauses[0][1] - 1
+        x = one_hot(torch.stack([known[word] for word in words]), graphs[0].x.shape[1]).float()
+        return Data(x=x, edge_index=tree_edges(torch.tensor(heads)), words=words)
+
+    return read
+
+
+def _clauses(words: Sequence[str]) -> list[tuple[int, int]]:
+    """Where clauses begin and end, without the words that join them."""
+    joints = [place for place, word in enumerate(words) if word in ("and", "but")]
+    spans = list(zip([0, *(place + 1 for place in joints)], [*joints, len(words)], strict=True))
+    if any(start >= end for start, end in spans):
+        raise ValueError("a clause on either side of “and” or “but” has no words")
+    return spans
 
 
 EXAMPLES: dict[str, Callable[[Path | None, bool], Example]] = {

@@ -58,6 +58,15 @@ STYLES: list[dict[str, Any]] = [
     {"selector": "edge.gap2", "style": {"width": 3, "line-color": "#ffffff"}},
     {"selector": "edge.gap3", "style": {"width": 6, "line-color": "#ffffff"}},
     {"selector": "edge.inside", "style": {"width": 5, "line-color": INK}},
+    {
+        "selector": "node.lit",
+        "style": {
+            "underlay-color": "#f0a500",
+            "underlay-opacity": 0.8,
+            "underlay-padding": 8,
+            "underlay-shape": "ellipse",
+        },
+    },
     {"selector": "node.in-a", "style": {**_RING, "border-color": GROUP_A, "border-style": "solid"}},
     {"selector": "node.in-b", "style": {**_RING, "border-color": GROUP_B, "border-style": "double", "border-width": 7}},
 ]
@@ -79,7 +88,7 @@ def layout(examples: Sequence[Example]) -> Any:
                 [
                     html.Div("", id="notice", role="alert", className="notice"),
                     html.Section([_heading(), _stage(), _growth(), _legends()], className="card drawing"),
-                    html.Aside([_prediction(), _groups(), _own(), _downloads()], className="side"),
+                    html.Aside([_prediction(), _scores(), _groups(), _own(), _downloads()], className="side"),
                 ]
             ),
         ],
@@ -89,7 +98,8 @@ def layout(examples: Sequence[Example]) -> Any:
 
 def _stores() -> Any:
     names = ("ref", "drawing", "growth", "first-layer", "second-layer", "uploaded")
-    return html.Div([*(dcc.Store(id=name) for name in names), dcc.Store(id="most", data=MAX_UPLOAD)], hidden=True)
+    kept = [dcc.Store(id="most", data=MAX_UPLOAD), dcc.Store(id="mine", data=[])]
+    return html.Div([*(dcc.Store(id=name) for name in names), *kept], hidden=True)
 
 
 def _field(label: str, control: Any, name: str, style: str = "") -> Any:
@@ -101,7 +111,7 @@ def _chooser(examples: Sequence[Example]) -> list[Any]:
     return [
         _field("Model and data", dcc.Dropdown(options, examples[0].key, id="example", clearable=False), "example"),
         _field("Prediction", dcc.Dropdown(id="item", placeholder="choose one", clearable=False), "item", "wide"),
-        _field("Why this class?", dcc.Dropdown(id="target", clearable=False), "target"),
+        _field("Explained output", dcc.Dropdown(id="target", clearable=False), "target"),
     ]
 
 
@@ -119,6 +129,7 @@ def _heading() -> Any:
                 ],
                 className="dragging",
             ),
+            dcc.Checklist({"numbers": "Atom numbers"}, [], id="numbers", className="switch", inline=True),
             html.P("Click nodes, or draw around them, to ask what they contribute.", id="hint", className="quiet hint"),
         ],
         className="heading",
@@ -142,6 +153,10 @@ def _graph(name: str, *, select: bool) -> Any:
 
 
 def _stage() -> Any:
+    return html.Div(_figures(), id="dimmed")
+
+
+def _figures() -> Any:
     return html.Div(
         [
             html.Figure([_method("first", "DEGREE"), html.Div(_graph("graph", select=True), className="canvas")]),
@@ -203,6 +218,11 @@ def _prediction() -> Any:
     return html.Section([html.H2("Prediction"), html.Div("", id="prediction-panel")], className="card")
 
 
+def _scores() -> Any:
+    head = html.Summary(html.H2("Scores"))
+    return html.Details([head, html.Div("", id="scores-panel")], className="card scores-card", open=True)
+
+
 def _groups() -> Any:
     many: dict[str, Any] = {"multi": True, "placeholder": "none yet"}
     return html.Section(
@@ -239,6 +259,19 @@ def _own() -> Any:
         ],
         id="smiles-panel",
     )
+    sentence = html.Div(
+        [
+            html.Label("A sentence", htmlFor="sentence"),
+            html.Div(
+                [
+                    dcc.Input(id="sentence", type="text", placeholder="the film is not good", debounce=False),
+                    html.Button("Explain", id="sentence-go"),
+                ],
+                className="entry",
+            ),
+        ],
+        id="sentence-panel",
+    )
     graph = html.Div(
         [
             html.Span("A graph, as JSON", className="label"),
@@ -250,6 +283,7 @@ def _own() -> Any:
         [
             html.H2("Something of your own"),
             smiles,
+            sentence,
             graph,
             html.Div("", id="own-said", role="alert", className="problem"),
         ],

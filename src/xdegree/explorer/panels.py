@@ -5,13 +5,16 @@ from typing import Any
 
 from dash import html
 
-from ..canvas import signed_colour, text_on
+from ..canvas import Canvas, account_line, alike, node_scores, signed_colour, text_on
+from ..results.explanation import Explanation
 from ..results.tree import ExplanationTree
 from .answers import GroupAnswer, Row
+from .cytoscape import name_of
 from .subject import Subject
 
 SHOWN_GROUPS = 6
 SHOWN_CLASSES = 12
+SHOWN_SCORES = 200
 
 
 def number(value: float) -> str:
@@ -26,19 +29,45 @@ def prediction(subject: Subject, shares: Row | None, target: int) -> Any:
     order = sorted(range(len(values)), key=lambda c: -values[c])
     if len(order) > SHOWN_CLASSES:
         order = [*order[:SHOWN_CLASSES], *([] if target in order[:SHOWN_CLASSES] else [target])]
-    rows = []
+    rows, texts = [], alike(values)
     for c in order:
         share = None if shares is None else shares[c]
         cells = [
             html.Span(subject.classes[c], className="name", title=subject.classes[c]),
             html.Span(html.Span(style={"width": f"{100 * (share or 0):.1f}%"}), className="bar", hidden=share is None),
             html.Span("" if share is None else f"{share:.1%}", className="share"),
-            html.Span(number(values[c]), className="logit", title=f"{values[c]:+.9g}"),
+            html.Span(texts[c], className="logit", title=f"{values[c]:+.9g}"),
         ]
         rows.append(html.Li(cells, className="chosen" if c == target else ""))
     left = len(values) - len(order)
     more = [html.Li(f"and {left} classes with smaller outputs", className="quiet")] if left > 0 else []
     return html.Ul(rows + more, className="prediction", id="prediction")
+
+
+def scores(subject: Subject, canvas: Canvas, e: Explanation) -> Any:
+    """Every node with its score, the strongest first; a row lights its node in the drawing (see explorer.js)."""
+    found = node_scores(e)
+    order = sorted(subject.nodes, key=lambda node: (-abs(found[node]), node))
+    shown = order[:SHOWN_SCORES]
+    most = max((abs(found[node]) for node in shown), default=0.0)
+    rows = []
+    for node, text in zip(shown, alike(found[node] for node in shown), strict=True):
+        colour = signed_colour(found[node], most)
+        drawn = node in canvas.places
+        where = "" if drawn else " (not drawn)"
+        cells = [
+            html.Span(name_of(canvas, node) + where),
+            html.Span(text, className="figure", style={"background": colour, "color": text_on(colour)}),
+        ]
+        mark: Any = {"data-node": str(node)}
+        rows.append(html.Li(html.Button(cells, className="score", type="button", disabled=not drawn, **mark)))
+    left = len(order) - len(shown)
+    more = [html.Li(f"and {left:,} with smaller scores", className="quiet")] if left else []
+    line = account_line(e, subject.names)
+    return [
+        html.P(f"{line[:1].upper()}{line[1:]}.", id="account"),
+        html.Ul(rows + more, className="score-list", id="scores"),
+    ]
 
 
 def contributions(subject: Subject, answer: GroupAnswer, sizes: tuple[int, int, int], target: int) -> Any:
@@ -58,7 +87,7 @@ def contributions(subject: Subject, answer: GroupAnswer, sizes: tuple[int, int, 
         rows.append(("together", "A and B together", answer.together, "sum"))
     rows += [
         ("rest", f"The rest ({rest})", answer.rest, ""),
-        ("meeting", "Both sides meeting, biases", answer.meeting, "part"),
+        ("meeting", "Joint effects and biases", answer.meeting, "part"),
         ("total", "Prediction", answer.total, "sum"),
     ]
     head = html.Thead(html.Tr([html.Th("", scope="col"), *(_column(subject, c, c == target) for c in classes)]))

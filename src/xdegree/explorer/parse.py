@@ -1,7 +1,8 @@
 """What comes from a browser or a file is text from strangers: read strictly, or refused with the reason.
 
 A graph is JSON: ``x`` (a list of features per node) and ``edge_index`` (two lists of node numbers), and as it likes
-``names`` (one text per node), ``index`` (the node that is explained) and ``title``.
+``names`` (one text per node), ``smiles`` (to draw it as that molecule), ``index`` (the node that is explained) and
+``title``.
 """
 
 import json
@@ -12,19 +13,23 @@ from typing import Any
 import torch
 from torch_geometric.data import Data
 
-from .problem import MAX_EDGES, MAX_NAME, MAX_NODES, MAX_SMILES, MAX_UPLOAD, Problem
+from .problem import MAX_EDGES, MAX_NAME, MAX_NODES, MAX_SENTENCE, MAX_SMILES, MAX_UPLOAD, Problem
 
-_KEYS = {"format", "x", "edge_index", "names", "index", "title"}
+_KEYS = {"format", "x", "edge_index", "names", "smiles", "index", "title"}
 FORMAT = "xdegree.graph/1"
 
 
 @dataclass(frozen=True)
 class Reference:
-    """What a browser is looking at: an item of the list, a SMILES, or a graph as text. All the server keeps of it."""
+    """What a browser is looking at: an item of the list, a SMILES, a sentence, or a graph as text.
+
+    All that the server keeps of it.
+    """
 
     example: str
     item: int | None = None
     smiles: str | None = None
+    sentence: str | None = None
     graph: str | None = None
 
 
@@ -32,12 +37,27 @@ def reference(raw: Any) -> Reference:
     """A reference as the browser stores it."""
     if not isinstance(raw, dict) or not isinstance(raw.get("example"), str):
         raise Problem("Choose an example first.")
-    kinds: dict[str, type] = {"item": int, "smiles": str, "graph": str}
+    kinds: dict[str, type] = {"item": int, "smiles": str, "sentence": str, "graph": str}
     given = {key: raw[key] for key in kinds if raw.get(key) is not None}
     fits = len(given) == 1 and all(type(value) is kinds[key] for key, value in given.items())
     if not fits or set(raw) - {"example", *kinds}:
         raise Problem("This is no prediction that the page knows; choose one from the list.")
     return Reference(example=raw["example"], **given)
+
+
+def mine(raw: Any) -> list[dict[str, Any]]:
+    """What a reader brought along, as the browser keeps it: each with a label and a reference."""
+    if not isinstance(raw, list):
+        return []
+    return [own for own in raw if isinstance(own, dict) and isinstance(own.get("label"), str) and _refers(own)]
+
+
+def _refers(own: dict[str, Any]) -> bool:
+    try:
+        reference(own.get("ref"))
+    except Problem:
+        return False
+    return True
 
 
 def nodes(raw: Any, allowed: set[int]) -> tuple[int, ...]:
@@ -61,6 +81,16 @@ def smiles(text: Any) -> str:
     return given
 
 
+def sentence(text: Any) -> str:
+    """A sentence as far as it can be judged without a vocabulary."""
+    given = " ".join(text.split()) if isinstance(text, str) else ""
+    if not given:
+        raise Problem("Type a sentence, its words set apart by blanks.")
+    if len(given) > MAX_SENTENCE:
+        raise Problem(f"This sentence has {len(given):,} letters; the page takes up to {MAX_SENTENCE}.")
+    return given
+
+
 def graph(text: Any, width: int) -> tuple[Data, int | None, str]:
     """A graph, the node that is explained, and a title.
 
@@ -77,6 +107,8 @@ def graph(text: Any, width: int) -> tuple[Data, int | None, str]:
     data = Data(x=x, edge_index=_edges(content.get("edge_index"), len(x)))
     if "names" in content:
         data.names = _names(content["names"], len(x))
+    if "smiles" in content:
+        data.smiles = smiles(content["smiles"])
     index = content.get("index")
     if index is not None and not (type(index) is int and 0 <= index < len(x)):
         raise Problem(f"index must be a node from 0 to {len(x) - 1} (got {_short(index)}).")

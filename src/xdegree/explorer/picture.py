@@ -6,6 +6,7 @@ Only this file of the page needs matplotlib, so only a picture does.
 import io
 from collections.abc import Sequence
 from dataclasses import dataclass
+from textwrap import fill
 
 from matplotlib.axes import Axes
 from matplotlib.colors import CenteredNorm
@@ -133,7 +134,7 @@ def _legend(made: Figure, caption: Caption, letters: int) -> None:
         if nodes
     ]
     marks += [Line2D([], [], ls="")] * (len(caption.said) - len(marks))
-    lines = [shortened(line, letters) for line in caption.said]
+    lines = [fill(shortened(line, 2 * letters), letters) for line in caption.said]
     legend = made.legend(marks, lines, loc="outside lower center", frameon=False, fontsize=10, labelcolor=INK)
     for text in legend.get_texts():
         text.set_parse_math(False)

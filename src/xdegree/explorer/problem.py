@@ -4,11 +4,13 @@ MAX_UPLOAD = 1_000_000
 """Bytes of a graph file."""
 MAX_SMILES = 500
 """Letters of a SMILES."""
+MAX_SENTENCE = 600
+"""Letters of a sentence."""
 MAX_NODES = 1_000
 """Nodes of a graph that somebody uploads; a model's own graph may be larger, as only a neighbourhood is drawn."""
 MAX_EDGES = 10_000
 MAX_SHOWN = 300
-"""Nodes that are drawn: the strongest, where there are more."""
+"""Nodes that are drawn; of more, the strongest with the ways between them."""
 MAX_CHOICES = 5_000
 """Predictions that the list offers."""
 MAX_NAME = 60

@@ -3,6 +3,8 @@
 from functools import lru_cache
 from typing import Any
 
+from torch import Tensor
+
 from ..canvas import Canvas
 from . import parse
 from .answers import Answers
@@ -31,6 +33,10 @@ class Desk:
         """A prediction and its canvas."""
         subject = self.subject(raw)
         return subject, self.canvas(subject)
+
+    def logits(self, subject: Subject) -> Tensor | None:
+        """What is explained instead of the prediction, of a model that ends in a softmax."""
+        return self.answers.explanation(subject, subject.one.target).logits
 
     def target(self, subject: Subject, raw: Any) -> int:
         """The class that is explained; what does not fit is the predicted one."""

@@ -1,10 +1,11 @@
 """What the page explains: a model with its predictions, and one of those, ready to be asked about."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
 
+import networkx as nx
 import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
@@ -25,6 +26,8 @@ class Item:
     title: str
     data: Data
     index: int | None = None
+    kwargs: Mapping[str, Any] = field(default_factory=dict)
+    """Further arguments of the model, for this graph."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +46,18 @@ class Example:
     atoms: tuple[str, ...] = ()
     """What the features of a molecule's atoms are one-hot over; a SMILES is only understood where this is known."""
     kwargs: Mapping[str, Any] = field(default_factory=dict)
-    """Further arguments of the model, for its own graph only."""
+    """Further arguments of the model, whatever the graph is."""
+    molecule: Callable[[str], Data] | None = None
+    """Reads a SMILES as the model reads molecules; by default one-hot over `atoms`, where those are known."""
+    sentence: Callable[[str], Data] | None = None
+    """Reads a sentence as the model reads sentences: a graph with its ``words``."""
+    about_model: str = ""
+    """What a reader must know of the model alone."""
+
+    @property
+    def reads_molecules(self) -> bool:
+        """Whether somebody can type a SMILES."""
+        return self.molecule is not None or bool(self.atoms)
 
     @property
     def choices(self) -> list[tuple[int, str]]:
@@ -56,9 +70,12 @@ class Example:
         return int(self.items[0].data.x.shape[1])
 
     def like_its_own(self, data: Data) -> Data:
-        """A graph from elsewhere with features of the type, and in the place, of the model's own."""
-        data.x = data.x.to(self.items[0].data.x)
-        data.edge_index = data.edge_index.to(data.x.device)
+        """A graph from elsewhere whose tensors have the type, and are in the place, of the model's own."""
+        own = self.items[0].data
+        for name in data.keys():  # noqa: SIM118 (a Data object is no dict)
+            if isinstance(data[name], Tensor):
+                like = own[name] if isinstance(own.get(name), Tensor) else None
+                data[name] = data[name].to(own.x.device, None if like is None else like.dtype)
         return data
 
 
@@ -74,6 +91,8 @@ class Subject:
     one: Instance
     """The prediction, cut to its computation graph."""
     kwargs: Mapping[str, Any] = field(default_factory=dict)
+    note: str = ""
+    """What it is: where the data come from, how good the model is."""
 
     @cached_property
     def classes(self) -> tuple[str, ...]:
@@ -82,6 +101,11 @@ class Subject:
         if count == 1 and not names:
             return ("output",)
         return tuple(names[i] if i < len(names) else f"class {i}" for i in range(count))
+
+    @property
+    def names(self) -> tuple[str, ...] | None:
+        """The names of the classes as far as they have any; None where they are only numbers."""
+        return self.classes if self.example.classes else None
 
     @cached_property
     def nodes(self) -> list[int]:
@@ -104,18 +128,79 @@ class Subject:
         return found
 
     def canvas(self, strength: Tensor) -> Canvas:
-        """Where the nodes stand; of many only those with the largest strength ``[N]`` (and the explained one)."""
-        if self.example.kind == "molecule":
-            return molecule_canvas(graph=self.data, atoms=self.example.atoms)
-        words = node_names(self.data)
-        if self.example.kind == "sentence" and words is not None:
-            return sentence_canvas(words, edge_index=self.data.edge_index, width=LINE)
+        """Where the nodes stand: as a molecule or a sentence if the graph is one, else as a graph.
+
+        Of more nodes than can be drawn, only the strongest by `strength` ``[N]``, and the ways between them.
+        """
+        found = self._molecule() or self._sentence()
+        if found is not None:
+            return found
         shown = self.nodes
         if len(shown) > MAX_SHOWN:
-            order = sorted(shown, key=lambda node: (node != self.index, -float(strength[node])))
-            shown = sorted(order[:MAX_SHOWN])
+            shown = neighbourhood(self.data.edge_index, shown, strength, self.index, MAX_SHOWN)
+        words = node_names(self.data)
         names = {} if words is None else {node: words[node] for node in shown}
         return graph_canvas(self.data.edge_index, shown, names)
+
+    def _molecule(self) -> Canvas | None:
+        """As its SMILES says, if that has as many atoms as the graph has nodes; else as its one-hot atoms say."""
+        count, atoms = len(self.data.x), self.example.atoms
+        if isinstance(smiles := self.data.get("smiles"), str):
+            try:
+                return molecule_canvas(smiles, num_nodes=count)
+            except ValueError:
+                return None
+        one_hot = bool(atoms) and is_one_hot(self.data.x[:, : len(atoms)])
+        return molecule_canvas(graph=self.data, atoms=atoms) if one_hot else None
+
+    def _sentence(self) -> Canvas | None:
+        words = node_names(self.data) if self.example.kind == "sentence" or "words" in self.data else None
+        return None if words is None else sentence_canvas(words, edge_index=self.data.edge_index, width=LINE)
+
+
+def is_one_hot(x: Tensor) -> bool:
+    """Whether every row has a single 1 and else zeros."""
+    return bool(((x == 0) | (x == 1)).all() and (x.sum(1) == 1).all())
+
+
+def neighbourhood(edge_index: Tensor, nodes: Sequence[int], strength: Tensor, root: int | None, most: int) -> list[int]:
+    """So many of the nodes at most: the strongest, each with the shortest way that joins it to the root.
+
+    The root is the explained node, or the strongest one. What cannot be reached from it comes last.
+    """
+    inside = set(nodes)
+    graph: nx.Graph[int] = nx.Graph()
+    graph.add_nodes_from(nodes)
+    graph.add_edges_from((u, v) for u, v in edge_index.t().tolist() if u in inside and v in inside)
+    order = sorted(nodes, key=lambda node: (-float(strength[node]), node))
+    start = order[0] if root is None else root
+    before = dict(nx.bfs_predecessors(graph, start))
+    chosen = {start}
+    for node in sorted(order, key=lambda node: node not in before):
+        way = [node]
+        while way[-1] in before and way[-1] not in chosen:
+            way.append(before[way[-1]])
+        if len(chosen.union(way)) <= most:
+            chosen.update(way)
+    return sorted(chosen)
+
+
+def not_drawn(data: Data, canvas: Canvas) -> str:
+    """What of a graph its drawing leaves out, in words; empty where it leaves out nothing."""
+    pairs = list(zip(*data.edge_index.tolist(), strict=True))
+    distinct = set(pairs)
+    loops = sum(u == v for u, v in distinct)
+    one_way = sum((v, u) not in distinct for u, v in distinct if u != v)
+    left = [
+        (loops, f"{loops} edge{'s' * (loops > 1)} from a node to itself"),
+        (one_way, f"the direction of {one_way} edge{'s' * (one_way > 1)}"),
+        (len(pairs) - len(distinct), f"{len(pairs) - len(distinct)} repeated edges"),
+        (data.edge_attr is not None and canvas.kind != "molecule", "features of edges"),
+    ]
+    said = ", ".join(text for count, text in left if count)
+    unknown = canvas.kind == "molecule" and not {"smiles", "bond", "edge_attr"} & set(data.keys())
+    orders = "The graph holds no bond orders, so all bonds are drawn single. " if unknown else ""
+    return (f"Not drawn: {said}. " if said else "") + orders
 
 
 def node_names(data: Data) -> list[str] | None:
@@ -126,7 +211,9 @@ def node_names(data: Data) -> list[str] | None:
     return None
 
 
-def subject_of(key: str, title: str, example: Example, data: Data, index: int | None, **kwargs: Any) -> Subject:
+def subject_of(
+    key: str, title: str, example: Example, data: Data, index: int | None, note: str, **kwargs: Any
+) -> Subject:
     """Run the model once and cut out what the prediction depends on."""
     try:
         with torch.no_grad():
@@ -135,4 +222,4 @@ def subject_of(key: str, title: str, example: Example, data: Data, index: int | 
         raise Problem(f"The model cannot predict this: {str(error).splitlines()[0]}") from error
     if not one.prediction.isfinite().all():
         raise Problem("The model's prediction is not finite, so there is nothing to take apart.")
-    return Subject(key, title, example, data, one, kwargs)
+    return Subject(key, title, example, data, one, kwargs, note)

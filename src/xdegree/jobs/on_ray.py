@@ -2,15 +2,27 @@
 
 import os
 import pickle
+import signal
+import socket
+import threading
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 from ..factories import UsageError, find_factory
+from .identity import Identity
 from .settings import JobError, Settings
 from .shared_tensors import packed, unpacked
 from .work import Work, importable
-from .worker import Broken, Died, Event, Failed, Task, Worker
+from .worker import Broken, Died, Event, Task, Worker
+
+LOCAL_ONLY = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
+"""Ray's own switch for a cluster of one machine: switched off, all of its servers listen on 127.0.0.1 alone."""
+
+
+LOOK, PATIENCE = 1.0, 10.0
+"""Seconds after which the cluster is looked at, and that it has to answer."""
 
 
 def ray() -> Any:
@@ -22,6 +34,46 @@ def ray() -> Any:
     return ray
 
 
+def connect(address: str | None) -> bool:
+    """Connect to a cluster, or start one of this machine; whether that was needed."""
+    there = ray()
+    if there.is_initialized():
+        return False
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    choices = {"include_dashboard": False} if address is None and "RAY_ADDRESS" not in os.environ else {}
+    if choices:
+        _listen_on_this_machine_only()
+    main = threading.current_thread() is threading.main_thread()
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        there.init(address=address, log_to_driver=False, logging_level="ERROR", **choices)
+    except Exception as error:
+        raise JobError(f"Ray cannot be started or reached: {type(error).__name__}: {error}") from error
+    finally:
+        if main:  # Ray would end the process at once
+            signal.signal(signal.SIGTERM, before)
+    return True
+
+
+def _listen_on_this_machine_only() -> None:
+    """`_node_ip_address` would not do: Ray replaces 127.0.0.1 by the machine's own address, and listens everywhere."""
+    from ray._private import ray_constants
+
+    os.environ.setdefault(LOCAL_ONLY, "0")  # for the processes that Ray starts
+    ray_constants.ENABLE_RAY_CLUSTER = os.environ[LOCAL_ONLY] not in ("0", "false", "False")  # read when imported
+
+
+def _servers() -> dict[str, tuple[str, int]]:
+    """What this process cannot do without: the head of the cluster, and the node that this process belongs to."""
+    context = ray().get_runtime_context()
+    host, _, port = context.gcs_address.rpartition(":")
+    own = next(node for node in ray().nodes() if node["NodeID"] == context.get_node_id())
+    return {
+        "the head": (host.strip("[]"), int(port)),
+        "the node of this process": (own["NodeManagerAddress"], own["NodeManagerPort"]),
+    }
+
+
 class Actors:
     """Actors that take model and data from Ray's object store, where they are put once for all of them.
 
@@ -30,27 +82,25 @@ class Actors:
     Parts come back to this process and are written by it, so that the machines need no common disk.
     """
 
-    def __init__(self, work: Work) -> None:
-        self.ray = ray()
-        self.ours = not self.ray.is_initialized()
-        if self.ours:
-            os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-            try:
-                self.ray.init(include_dashboard=False, log_to_driver=False, logging_level="ERROR")
-            except Exception as error:
-                raise JobError(f"Ray cannot be started or reached: {type(error).__name__}: {error}") from error
-        self.settings, self.model = work.settings, self.ray.put(work.model)
+    def __init__(self, work: Work, memory: int | None = None, address: str | None = None) -> None:
+        self.ray, self.ours = ray(), connect(address)
+        self.settings, self.memory, self.model = work.settings, memory, self.ray.put(work.model)
         self.data = self.ray.put(packed(replace(work, model=None), self.ray.cloudpickle.Pickler))
         # No restarts by Ray: a worker that died is replaced by us, who know what it died of.
-        self.kind = self.ray.remote(num_cpus=1, max_restarts=0, max_task_retries=0)(_Actor)
+        size = {"memory": memory} if memory is not None else {}
+        self.kind = self.ray.remote(num_cpus=1, max_restarts=0, max_task_retries=0, **size)(_Actor)
         self.actors: dict[int, Any] = {}
         self.streams: dict[int, Any] = {}
+        self.servers, self.seen, self.lost = _servers(), time.monotonic(), False
 
     def hire(self, worker: int) -> None:
         """Start an actor; if the cluster has no room for it yet, it starts when there is."""
-        self.actors[worker] = self.kind.remote()
+        self.actors[worker] = self.kind.remote(self.memory)
         # In a list, so that Ray does not unpack them before the user's module is imported.
         self._stream(worker, "start", self.settings, [self.model, self.data])
+
+    def begin(self, expected: Identity) -> None:
+        """Nothing to compare: actors get the model itself."""
 
     def give(self, worker: int, task: Task) -> None:
         """Let an actor explain a part."""
@@ -59,10 +109,15 @@ class Actors:
     def _stream(self, worker: int, method: str, *args: Any) -> None:
         self.streams[worker] = getattr(self.actors[worker], method).options(num_returns="streaming").remote(*args)
 
-    def wait(self) -> list[tuple[int, Event]]:
+    def wait(self, seconds: float) -> list[tuple[int, Event]]:
         """The next message of the actors that have any."""
+        if time.monotonic() - self.seen > LOOK:
+            self._look()
         workers = {stream: worker for worker, stream in self.streams.items()}
-        ready, _ = self.ray.wait(list(workers), num_returns=1)
+        if not workers:
+            time.sleep(seconds)
+            return []
+        ready, _ = self.ray.wait(list(workers), num_returns=1, timeout=seconds)
         heard = [(workers[stream], self._heard(workers[stream], stream)) for stream in ready]
         return [(worker, event) for worker, event in heard if event is not None]
 
@@ -75,24 +130,43 @@ class Actors:
             return None
         except self.ray.exceptions.RayError as error:
             del self.streams[worker], self.actors[worker]
+            self._look()
             return Died(str(error).strip().splitlines()[0])
         return event
 
+    def _look(self) -> None:
+        """Stop while there is time: without its head, or the node of this process, Ray soon ends this process itself.
+
+        They are asked for a connection, because Ray's own questions would wait for as long as that takes.
+        """
+        self.seen = time.monotonic()
+        for which, (host, port) in self.servers.items():
+            try:
+                socket.create_connection((host, int(port)), PATIENCE).close()
+            except OSError as error:
+                self.lost = True
+                raise JobError(f"Ray is gone: {which} at {host}:{port} does not answer ({error})") from error
+
+    def end(self, worker: int) -> None:
+        """Kill an actor."""
+        self.streams.pop(worker, None)
+        self.ray.kill(self.actors.pop(worker))
+
     def close(self) -> None:
         """End our actors, and Ray if we started it."""
-        for actor in self.actors.values():
-            self.ray.kill(actor)
+        for worker in list(self.actors) if not self.lost else ():
+            self.end(worker)
         self.actors.clear()
-        self.streams.clear()
         if self.ours:
+            self.ours = False
             self.ray.shutdown()
 
 
 class _Actor:
     """A worker as Ray knows it."""
 
-    def __init__(self) -> None:
-        self.worker = Worker()
+    def __init__(self, memory: int | None) -> None:
+        self.worker = Worker(memory)
 
     def start(self, settings: Settings, stored: list[Any]) -> Iterator[Event]:
         """Import the user's module, which may also register rules, and take what the object store holds."""
@@ -109,7 +183,4 @@ class _Actor:
 
     def explain(self, task: Task) -> Iterator[Event]:
         """Explain a part."""
-        try:
-            yield from self.worker.explain(task)
-        except Exception as error:  # noqa: BLE001 (a fault of ours must not look like a dead worker)
-            yield Failed(task.part, f"{type(error).__name__}: {error}")
+        yield from self.worker.explain(task)

@@ -1,15 +1,18 @@
 """Workers as processes of this machine."""
 
 import multiprocessing
+import os
 import signal
-from collections.abc import Iterator, Mapping
+import threading
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
+from .identity import Identity
 from .settings import Settings
-from .worker import Broken, Died, Event, Failed, Task, Worker
+from .worker import Broken, Died, Event, Task, Worker, compared
 
 PATIENCE = 10.0
 """Seconds that a process has to end once it was told to."""
@@ -18,41 +21,61 @@ PATIENCE = 10.0
 class Processes:
     """Processes that are started afresh (spawn), each with a pipe: when one dies, only its own pipe breaks."""
 
-    def __init__(self, settings: Settings, expected: Mapping[str, str]) -> None:
-        self.settings, self.expected = settings, dict(expected)
+    def __init__(self, settings: Settings, memory: int | None = None) -> None:
+        self.settings, self.memory = settings, memory
         self.context = multiprocessing.get_context("spawn")
         self.workers: dict[int, tuple[Any, Any]] = {}
+        self.expected: Identity | None = None
 
     def hire(self, worker: int) -> None:
         """Start a process."""
         ours, theirs = self.context.Pipe()
         process = self.context.Process(
-            target=_serve, args=(theirs, self.settings, self.expected), name=f"xdegree-worker-{worker}", daemon=True
+            target=_serve, args=(theirs, self.settings, self.memory), name=f"xdegree-worker-{worker}", daemon=True
         )
         with _deaf_to_interrupts():
             process.start()
         theirs.close()  # so that the pipe breaks with the process
         self.workers[worker] = (process, ours)
+        if self.expected is not None:
+            self._send(worker, self.expected)
+
+    def begin(self, expected: Identity) -> None:
+        """Tell workers which model they must have."""
+        self.expected = expected
+        for worker in self.workers:
+            self._send(worker, expected)
 
     def give(self, worker: int, task: Task) -> None:
-        """Send a part; of a process that is gone we hear when we wait."""
-        with suppress(BrokenPipeError, ConnectionResetError):
-            self.workers[worker][1].send(task)
+        """Send a part."""
+        self._send(worker, task)
 
-    def wait(self) -> list[tuple[int, Event]]:
+    def _send(self, worker: int, message: Any) -> None:
+        with suppress(OSError):  # of a process that is gone we hear when we wait
+            self.workers[worker][1].send(message)
+
+    def wait(self, seconds: float) -> list[tuple[int, Event]]:
         """One message of each process that has any."""
         pipes = {pipe: worker for worker, (_, pipe) in self.workers.items()}
-        return [(pipes[pipe], self._heard(pipes[pipe], pipe)) for pipe in wait(list(pipes))]
+        return [(pipes[pipe], self._heard(pipes[pipe], pipe)) for pipe in wait(list(pipes), seconds)]
 
     def _heard(self, worker: int, pipe: Any) -> Event:
         try:
             event: Event = pipe.recv()
-        except (EOFError, ConnectionResetError):
-            process = self.workers.pop(worker)[0]
+        except (EOFError, OSError):  # OSError: it died in the middle of a message
+            process = self.workers[worker][0]
             process.join(PATIENCE)
-            pipe.close()
-            return Died(_ending(process.exitcode))
+            code = process.exitcode
+            self.end(worker)
+            return Died(_ending(code))
         return event
+
+    def end(self, worker: int) -> None:
+        """Kill a process."""
+        process, pipe = self.workers.pop(worker)
+        pipe.close()
+        process.kill()
+        process.join()
 
     def close(self) -> None:
         """Ask, then force."""
@@ -61,29 +84,31 @@ class Processes:
             process.terminate()
         for process, _ in self.workers.values():
             process.join(PATIENCE)
-            if process.is_alive():
-                process.kill()
-                process.join()
-        self.workers.clear()
+        for worker in list(self.workers):
+            self.end(worker)
 
 
-def _serve(pipe: Connection, settings: Settings, expected: Mapping[str, str]) -> None:
-    """What a process does until its pipe breaks, which is also when the process that started it dies."""
-    worker = Worker()
-    with suppress(EOFError, BrokenPipeError, ConnectionResetError):
-        for event in worker.start(settings, expected):
-            pipe.send(event)
-            if isinstance(event, Broken):
-                return
-        while True:
-            task: Task = pipe.recv()
-            try:
-                for event in worker.explain(task):
-                    pipe.send(event)
-            except (BrokenPipeError, ConnectionResetError):
-                return
-            except Exception as error:  # noqa: BLE001 (a fault of ours must not look like a dead worker)
-                pipe.send(Failed(task.part, f"{type(error).__name__}: {error}"))
+def _serve(pipe: Connection, settings: Settings, memory: int | None) -> None:
+    """What a process does until its pipe breaks, or the process that started it ends."""
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    os.dup2(2, 1)  # what a model prints is no part of the results that the command prints
+    worker = Worker(memory)
+    with suppress(EOFError, OSError):
+        found = worker.load(settings)
+        # A worker that cannot load says so at once, the others when they know what to compare with.
+        event = found if isinstance(found, Broken) else compared(found, pipe.recv(), settings.factory)
+        pipe.send(event)
+        while not isinstance(event, Broken):
+            for event in worker.explain(pipe.recv()):
+                pipe.send(event)
+
+
+def _end_with_parent() -> None:
+    """End, whatever the model is at, when the process that started this one is gone."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    parent.join()
+    os._exit(1)
 
 
 def _ending(code: int | None) -> str:

@@ -1,8 +1,9 @@
-"""Who gives parts to workers, writes what they bring, and goes on when some of them die."""
+"""Gives parts to workers, writes what they bring, and replaces workers that die or hang."""
 
 import time
 from collections import Counter, deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -12,10 +13,17 @@ from .tables import tables
 from .worker import At, Broken, Crew, Died, Done, Event, Failed, Ready, Task
 
 TRIES = 3
-"""How often a part is begun, workers are started, and parts are written in vain, before we give up on it."""
+"""How often a part is begun, and parts are written in vain, before we give up on it."""
+STARTS = 6
+"""Workers in a row that may die before they are ready, with a pause before each new one that doubles each time."""
+PAUSE = 0.5
+"""Seconds of the first pause."""
 DEATHS_OF_A_PLACE = 2
 """After so many deaths at the same place, the instances there are tried one by one, and then left out."""
-DEATHS_OF_A_PART = 24
+DEATHS_OF_A_PART = 100
+"""After so many deaths, a part is left to the next run: the fault may be the machine's, not that of its instances."""
+TICK = 0.5
+"""Seconds after which the clock is looked at, though no worker said anything."""
 
 
 @dataclass
@@ -24,47 +32,76 @@ class Report:
 
     failed: dict[int, str] = field(default_factory=dict)
     lost_workers: int = 0
+    explained: int = 0
+    """Instances in the parts that this run wrote."""
+    errors: int = 0
+    under_way: int = 0
+    """Instances in batches that are explained, but not written yet."""
     began: float | None = None
     ended: float | None = None
 
     def of_run(self) -> dict[str, Any]:
         """For the status of the job."""
         seconds = 0.0 if self.began is None else (self.ended or time.perf_counter()) - self.began
-        return {"failed": self.failed, "lost_workers": self.lost_workers, "seconds": seconds}
+        rate = self.explained / seconds if seconds else 0.0
+        return {"failed": self.failed, "lost_workers": self.lost_workers, "seconds": seconds, "rate": rate}
 
 
-class Foreman:
-    """Gives parts to workers, writes what they bring, and replaces those that die."""
+class Scheduler:
+    """One loop for all engines: `crew` says what its workers are at, this decides what follows from it."""
 
-    def __init__(self, folder: Folder, parts: Parts, crew: Crew, report: Report, bar: Any) -> None:
-        self.folder, self.parts, self.crew, self.report, self.bar = folder, parts, crew, report, bar
+    def __init__(
+        self,
+        folder: Folder,
+        parts: Parts,
+        crew: Crew,
+        report: Report,
+        *,
+        timeout: float | None = None,
+        told: Callable[[], None] = lambda: None,
+        held: Callable[[], AbstractContextManager[None]] = nullcontext,
+    ) -> None:
+        self.folder, self.parts, self.crew, self.report = folder, parts, crew, report
+        self.timeout, self.told, self.held = timeout, told, held
         self.waiting: deque[Task] = deque()
         self.busy: dict[int, Task] = {}
         self.idle: list[int] = []
         self.at: dict[int, At] = {}
+        self.since: dict[int, float] = {}
+        self.to_hire: list[tuple[float, int]] = []
+        self.starting: set[int] = set()
         self.tries: Counter[int] = Counter()
         self.deaths: Counter[Any] = Counter()
-        self.stillborn = self.unwritten = 0
+        self.died_at_start = self.unwritten = 0
 
-    def work_through(self, missing: Sequence[int], workers: int) -> None:
-        """Until every part is finished or given up."""
+    def work_through(self, missing: Sequence[int], workers: int, hired: Sequence[int] = ()) -> None:
+        """Until every part is finished or given up; some workers may be hired already."""
         self.waiting.extend(Task(part, self.parts[part], self.folder.notes(part)) for part in missing)
-        for worker in range(workers):
-            self.crew.hire(worker)
+        self.starting = set(hired)
+        for worker in sorted(set(range(workers)) - set(hired)):
+            self._hire(worker)
         while self.waiting or self.busy:
-            for worker, event in self.crew.wait():
+            for worker, event in self.crew.wait(TICK):
                 self._hear(worker, event)
+            self._look_at_the_clock()
+            self.told()
+
+    def _hire(self, worker: int) -> None:
+        self.starting.add(worker)
+        self.crew.hire(worker)
 
     def _hear(self, worker: int, event: Event) -> None:
+        self.since[worker] = time.monotonic()
         match event:
             case Broken(why):
                 raise JobError(why)
             case At():
                 self.at[worker] = event
             case Died(how):
-                self._bury(worker, how)
+                self._lost(worker, how)
             case Ready():
-                self.stillborn = 0
+                self.died_at_start = 0
+                self.starting.discard(worker)
                 self.report.began = self.report.began or time.perf_counter()
                 self._next(worker)
             case Failed():
@@ -72,31 +109,36 @@ class Foreman:
                 self._next(worker)
             case Done():
                 del self.busy[worker]
-                self._next(worker)  # first, so that nobody waits for the disk
-                self._write(event)
+                self._next(worker)  # first, so that no worker waits for the disk
+                with self.held():
+                    self._write(event)
+        self.report.under_way = sum(min(at.place, len(self.busy[w].ids)) for w, at in self.at.items() if w in self.busy)
 
     def _next(self, worker: int) -> None:
         self.at.pop(worker, None)
-        self.idle.append(worker)
         if self.waiting:
-            worker = self.idle.pop()
             self.busy[worker] = self.waiting.popleft()
             self.crew.give(worker, self.busy[worker])
+        else:
+            self.idle.append(worker)
 
     def _write(self, done: Done) -> None:
         try:
-            self.folder.write_part(done.part, {t: done.files[t] for t in tables(self.folder.settings.edge_scores)})
+            self.folder.write_part(
+                done.part, {t: done.files[t] for t in tables(self.folder.settings.edge_scores)}, done.counts
+            )
         except OSError as error:
             self.report.failed[done.part] = f"it could not be written: {error}"
             self.unwritten += 1
             if self.unwritten >= TRIES:  # the rest would be explained for nothing
                 raise JobError(
                     f"{self.unwritten} parts in a row could not be written to {self.folder.path}: {error}; make room,"
-                    f" then go on with: xdegree job resume {self.folder.path}"
+                    f" then resume: xdegree job resume {self.folder.path}"
                 ) from error
             return
         self.unwritten = 0
-        self.bar.update(done.counts["instances"])
+        self.report.explained += done.counts["instances"]
+        self.report.errors += done.counts["errors"]
 
     def _again_or_not(self, task: Task, why: str) -> None:
         self.tries[task.part] += 1
@@ -105,34 +147,58 @@ class Foreman:
         else:
             self.report.failed[task.part] = why
 
-    def _bury(self, worker: int, how: str) -> None:
-        """Give the part of a dead worker to another; leave out what kills again and again."""
+    def _look_at_the_clock(self) -> None:
+        """End workers that take too long, and hire those whose pause is over."""
+        now = time.monotonic()
+        for worker, task in list(self.busy.items()):
+            at = self.at.get(worker)
+            late = self.timeout is not None and now - self.since[worker] > self.timeout
+            if late and at is not None and at.place < len(task.ids):
+                self.crew.end(worker)
+                self._lost(worker, f"it took longer than {self.timeout:g} s", too_late=True)
+        due = [worker for when, worker in self.to_hire if when <= now]
+        self.to_hire = [(when, worker) for when, worker in self.to_hire if when > now]
+        for worker in due:
+            self._hire(worker)
+
+    def _lost(self, worker: int, how: str, too_late: bool = False) -> None:
+        """Give the part of a lost worker to another; leave out what kills or hangs again and again."""
         task, at = self.busy.pop(worker, None), self.at.pop(worker, None)
         if worker in self.idle:
             self.idle.remove(worker)
-        elif task is None:
-            self.stillborn += 1
-            if self.stillborn >= TRIES:
-                raise JobError(
-                    f"workers die before they begin ({how}). Is there enough memory for each to hold the model and the"
-                    ' data? A script that starts a job needs `if __name__ == "__main__":` around it'
-                )
+        pause = self._pause(worker, how) if worker in self.starting else 0.0
         if task is not None:
             self.report.lost_workers += 1
-            self._mourn(task, at, how)
+            self._put_back(task, at, how, too_late)
         if self.waiting and self.idle:
             self._next(self.idle.pop())
-        elif self.waiting:
-            self.crew.hire(worker)
+        elif self.waiting and pause is not None:
+            self.to_hire.append((time.monotonic() + pause, worker))
 
-    def _mourn(self, task: Task, at: At | None, how: str) -> None:
-        self.deaths[task.part] += 1
+    def _pause(self, worker: int, how: str) -> float | None:
+        """Seconds until a worker that died at its start is started anew; None if the others have to do without it."""
+        self.starting.discard(worker)
+        self.died_at_start += 1
+        if self.died_at_start < STARTS:
+            return PAUSE * 2 ** (self.died_at_start - 1)
+        if self.busy or self.starting:
+            return None
+        raise JobError(
+            f"{self.died_at_start} workers in a row died before they began ({how}). Is there enough memory for each to"
+            ' hold the model and the data? A script that starts a job needs `if __name__ == "__main__":` around it.'
+            f" Then resume: xdegree job resume {self.folder.path}"
+        )
+
+    def _put_back(self, task: Task, at: At | None, how: str, too_late: bool) -> None:
+        self.deaths[task.part] += not too_late
         self.deaths[task.part, at] += 1
-        if self.deaths[task.part] >= DEATHS_OF_A_PART or (at is None and self.deaths[task.part, None] >= TRIES):
+        outside = at is None or at.place >= len(task.ids)  # of the batches: no instance is to blame
+        if self.deaths[task.part] >= DEATHS_OF_A_PART or (outside and self.deaths[task.part, at] >= TRIES):
             self.report.failed[task.part] = f"workers died of it {self.deaths[task.part]} times ({how})"
             return
-        if at is not None and self.deaths[task.part, at] >= DEATHS_OF_A_PLACE:
-            task = _careful(task, at, f"workers died while explaining it, {DEATHS_OF_A_PLACE} times ({how})")
+        often = 1 if too_late else DEATHS_OF_A_PLACE
+        if at is not None and not outside and self.deaths[task.part, at] >= often:
+            task = _careful(task, at, how if too_late else f"workers died while explaining it, {often} times ({how})")
         self.waiting.appendleft(task)
 
 

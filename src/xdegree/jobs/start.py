@@ -1,10 +1,11 @@
-"""Start a job, go on with one, say how far it is."""
+"""Start a job, resume one, say how far it is, repair its manifest."""
 
 import platform
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import closing
-from importlib.metadata import version
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from importlib.metadata import version as version_of
 from os import cpu_count
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -16,16 +17,51 @@ from ..engine.options import Options
 from ..engine.process_state import Memory
 from ..model_call.call import Level
 from ..model_call.split_points import Of
+from .identity import differences
+from .interruptions import Interruptions
+from .manifest import errors_of, opened, rebuilt
 from .on_ray import Actors, ray
 from .processes import Processes
-from .scheduler import Foreman, Report
-from .settings import JobError, Settings
-from .storage import Folder, Status, is_locked, locked, opened
+from .scheduler import Report, Scheduler
+from .settings import JobError, Settings, size_of
+from .status import State, Status
+from .storage import Folder, is_locked, locked, missing_in
 from .tables import pyarrow
-from .work import Work, fingerprint, load, survey
-from .worker import Crew, differing
+from .work import Work, load, survey
+from .worker import Crew
 
 Engine = Literal["local", "ray"]
+EARLY = 2
+"""Workers that start while this process still makes the model itself; the others when the number of parts is known."""
+SHARE = 20
+"""Writing the manifest on the way may take one in so many seconds."""
+BAR = "{l_bar}{bar}| {n_fmt}/{total_fmt} [{elapsed}<{remaining}, {rate_fmt}{postfix}]"
+
+
+@dataclass(frozen=True)
+class Means:
+    """How a run is carried out; no score depends on it."""
+
+    engine: Engine
+    workers: int
+    timeout: float | None
+    memory: int | None
+    address: str | None
+    progress: bool
+
+    def __post_init__(self) -> None:
+        if self.engine not in get_args(Engine):
+            raise JobError(f"engine must be one of {get_args(Engine)} (got {self.engine!r})")
+        if self.timeout is not None and (isinstance(self.timeout, bool) or not self.timeout > 0):
+            raise JobError(f"timeout must be a positive number of seconds, or None (got {self.timeout!r})")
+        pyarrow()
+        if self.engine == "ray":
+            ray()
+
+    def to_dict(self) -> dict[str, Any]:
+        """For the manifest."""
+        names = ("engine", "workers", "timeout", "memory", "address")
+        return {**{name: getattr(self, name) for name in names}, **_surroundings()}
 
 
 def run(
@@ -34,7 +70,11 @@ def run(
     out: str | Path,
     engine: Engine = "local",
     workers: int | None = None,
+    timeout: float | None = None,
+    memory: Memory = None,
+    address: str | None = None,
     weights: str | Path | None = None,
+    version: str | None = None,
     index: Literal["all"] | Sequence[int] = "all",
     target: int | None = None,
     of: Of = "node",
@@ -44,7 +84,7 @@ def run(
     start: str | None = None,
     layer: str | None = None,
     options: Options | None = None,
-    memory: Memory = "1GB",
+    portions: Memory = None,
     part_size: int = 512,
     batch_size: int = 64,
     progress: bool = True,
@@ -59,33 +99,41 @@ def run(
             ``(model, args, kwargs)``, as for ``xdegree check``. Its arguments are those of the model, for one graph; or
             a list (or dataset) of PyG ``Data`` alone, ``(model, (graphs,))``, for many.
         out: the folder for the results, a new or an empty one.
-        engine: ``"local"`` processes, or actors of ``"ray"``, on the cluster that this process is connected to, else on
-            the one that ``RAY_ADDRESS`` names, else on this machine alone.
+        engine: ``"local"`` processes, or actors of ``"ray"``.
         workers: how many of them; as many as there are processors by default.
+        timeout: seconds for one call of a batch. One that takes longer is stopped and its instances are explained one
+            by one; an instance that takes longer alone becomes an error.
+        memory: limit for each worker, all in all; an allocation beyond it fails, and the instance becomes an error.
+        address: of a Ray cluster, as in ``ray.init``. Without it, the cluster that this process is connected to, else
+            the one that ``RAY_ADDRESS`` names, else one of this machine alone, which listens on 127.0.0.1 only.
         weights: a state dict to load into the model; only tensors are read from the file.
+        version: a name for what the job's fingerprint cannot see, such as a service that the model asks; a `resume`
+            with another one is refused.
         index: which nodes (or links, or graphs) are explained.
         target: the class that is explained, the predicted one by default.
         of: what is scored, every ``"node"``, ``"edge"``, ``"feature"`` or ``"edge_feature"``, as in `explain`.
         reading: as in `explain`.
         edge_scores: score edges by their end points too, as in `explain`; they get a table of their own.
         level: what the rows of the model's output are, for one graph; as in `explain`.
-        start: for models of whole numbers, as in `explain`.
+        start: for models of integers, as in `explain`.
         layer: where strength is read, as in `explain`.
         options: choices among rules; the paper's by default.
-        memory: budget for the portions of each worker.
+        portions: budget for the portions of each worker, ``memory`` in `explain`; 1 GB by default, or a quarter of
+            `memory` if that is less.
         part_size: instances in one file.
         batch_size: instances that are explained in one call.
         progress: show a progress bar.
 
     Returns:
-        How far the job came: also instances that could not be explained are no exception, but counted and listed.
+        How far the job came: instances that could not be explained are no exception, but counted and listed.
 
     Raises:
-        JobError: the job cannot be done, or cannot be gone on with.
-        KeyboardInterrupt: after Ctrl-C; finished parts stay, and `resume` goes on.
+        JobError: the job cannot be started.
+        KeyboardInterrupt: after Ctrl-C. Finished parts stay, and `resume` does the rest.
+        SystemExit: after SIGTERM, with code 143; else as after Ctrl-C.
     """
-    _check_engine(engine)
-    workers = _number_of_workers(workers)
+    limit = None if memory is None else size_of(memory, "memory")
+    means = Means(engine, _number_of_workers(workers), timeout, limit, address, progress)
     settings = Settings(
         factory=_absolute(factory),
         folder=str(Path.cwd()),
@@ -99,103 +147,208 @@ def run(
         start=start,
         layer=layer,
         options=Options() if options is None else options,
-        memory=memory,
+        portions=portions if portions is not None else min(10**9, limit // 4) if limit else "1GB",
+        version=version,
         part_size=part_size,
         batch_size=batch_size,
     )
     path = Path(out)
     _check_new(path)
-    work = load(settings)
-    settings.parts(work.count)
-    survey(work)
-    folder = Folder(path, settings, fingerprint(work), _versions(), work.count)
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-        with locked(path):
-            return _carried_out(folder, work, engine, workers, progress)
-    except OSError as error:
-        raise _unwritable(path, error) from error
+    with Interruptions() as stops, ExitStack() as ending:
+        early = _early(settings, means, ending)
+        work, found = load(settings)
+        settings.parts(work.count)
+        survey(work, timeout)
+        folder = Folder(path, settings, found, work.count)
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+            with locked(path):
+                return _carried_out(folder, work, means, stops, early)
+        except OSError as error:
+            raise _unwritable(path, error) from error
 
 
 def resume(
-    out: str | Path, *, engine: Engine | None = None, workers: int | None = None, progress: bool = True
+    out: str | Path,
+    *,
+    engine: Engine | None = None,
+    workers: int | None = None,
+    timeout: float | None = None,
+    memory: Memory = None,
+    address: str | None = None,
+    version: str | None = None,
+    errors: bool = False,
+    progress: bool = True,
 ) -> Status:
-    """Go on with a job: do what is missing, with the settings that it was started with.
+    """Do what is missing or damaged, with the settings that the job was started with.
 
     Args:
         out: the job's folder.
-        engine: another than before, if you like.
-        workers: another number than before, if you like.
+        engine: another than before, if you like; so with `workers`, `timeout`, `memory` and `address`.
+        workers: see `run`.
+        timeout: see `run`.
+        memory: see `run`.
+        address: see `run`.
+        version: must be that of `run`, if it is given.
+        errors: also try the parts again in which instances could not be explained.
         progress: show a progress bar.
+
+    Raises:
+        JobError: the job cannot be resumed; if model, data, code or packages changed, it says what did.
     """
     path = Path(out)
-    folder, manifest = opened(path)
-    engine = manifest["run"]["engine"] if engine is None else engine
-    workers = manifest["run"]["workers"] if workers is None else workers
-    _check_engine(engine)
-    workers = _number_of_workers(workers)
-    with locked(path):
-        if folder.status().state == "finished":
-            return _closed(folder, Report(), manifest["run"])
-        _check_same("versions", _versions(), folder.versions, "install these versions again")
-        work = load(folder.settings)
-        _check_same("the fingerprints", fingerprint(work), folder.fingerprint, "put back what the job was started with")
+    before = opened(path)[1]["run"]
+    limit = before.get("memory") if memory is None else size_of(memory, "memory")
+    means = Means(
+        before["engine"] if engine is None else engine,
+        _number_of_workers(before["workers"] if workers is None else workers),
+        before.get("timeout") if timeout is None else timeout,
+        limit,
+        before.get("address") if address is None else address,
+        progress,
+    )
+    with Interruptions() as stops, locked(path), ExitStack() as ending:
+        folder, manifest = opened(path)  # again: now nobody else writes it
+        folder.look()
+        again = errors_of(folder) if errors else []
+        missing = missing_in(folder, again)
+        if not missing:
+            folder.write_manifest(status := folder.status(**_of_run(manifest)), manifest["run"])
+            return status
+        _check_same("version", version, folder.settings.version)
+        early = _early(folder.settings, means, ending, len(missing))
+        work, found = load(folder.settings)
+        if other := differences(found, folder.identity):
+            raise JobError(
+                f"cannot resume: its {other} changed since the job was started, and parts with other answers would"
+                " stand side by side; put back what the job was started with, or start another job in another folder"
+            )
         if work.count != folder.instances:
             raise JobError(f"there were {folder.instances} instances when the job was started, now {work.count}")
+        # A repaired manifest does not know the details any more; what is the same now was the same then.
+        folder.identity = found
         try:
-            return _carried_out(folder, work, engine, workers, progress)
+            return _carried_out(folder, work, means, stops, early, again)
         except OSError as error:
             raise _unwritable(path, error) from error
 
 
 def status(out: str | Path) -> Status:
-    """How far a job is; may be asked at any time, also while it runs."""
+    """How far a job is, at any time; of a job that does not run, every file is compared with its checksum."""
     path = Path(out)
     folder, manifest = opened(path)
-    if is_locked(path):
-        return folder.status("running")
-    failed = {int(part): why for part, why in manifest["failed"].items()}
-    return folder.status(failed=failed, lost_workers=manifest["lost_workers"], seconds=manifest["seconds"])
+    running = is_locked(path)
+    folder.look(thorough=not running)
+    state: State = "running" if running else "interrupted" if manifest["state"] == "interrupted" else "unfinished"
+    return folder.status(state, **_of_run(manifest))
 
 
-def _carried_out(folder: Folder, work: Work, engine: Engine, workers: int, progress: bool) -> Status:
+def repair(out: str | Path, *, index: Sequence[int] | None = None) -> Status:
+    """Write the manifest anew from the parts, if it is broken or gone; the broken one is kept.
+
+    Args:
+        out: the job's folder.
+        index: the instances of the job as it was started, where the parts cannot tell them all.
+
+    Raises:
+        JobError: the parts do not tell what the job was; the message says what is lost.
+    """
+    path = Path(out)
+    if not path.is_dir():
+        raise JobError(f"there is no folder {path}")
+    with locked(path):
+        try:
+            folder, manifest = opened(path)
+        except JobError:
+            folder = rebuilt(path, None if index is None else _chosen(index))
+            run = Means("local", _number_of_workers(None), None, None, None, False).to_dict()
+            folder.look()
+            if (path / "manifest.json").exists():
+                folder.set_aside(path / "manifest.json")
+            folder.write_manifest(folder.status(), run)
+            return folder.status()
+        folder.look()
+        return folder.status(**_of_run(manifest))
+
+
+def _of_run(manifest: Mapping[str, Any]) -> dict[str, Any]:
+    """What the manifest says of the last run."""
+    failed = {int(part): str(why) for part, why in manifest["failed"].items()}
+    return {"failed": failed, **{name: manifest[name] for name in ("lost_workers", "seconds", "rate")}}
+
+
+def _early(settings: Settings, means: Means, ending: ExitStack, parts: int = EARLY) -> Processes | None:
+    """Local workers that start at once: importing PyTorch takes them longer than all else."""
+    if means.engine != "local":
+        return None
+    crew = Processes(settings, means.memory)
+    ending.callback(crew.close)
+    for worker in range(min(EARLY, means.workers, parts)):
+        crew.hire(worker)
+    return crew
+
+
+def _carried_out(
+    folder: Folder, work: Work, means: Means, stops: Interruptions, early: Processes | None, again: Sequence[int] = ()
+) -> Status:
     """Explain what is missing; whatever happens, workers end and the manifest says how far it came."""
-    report, run = Report(), {"engine": engine, "workers": workers, **_surroundings()}
-    folder.tidy()
-    folder.write_manifest(folder.status("running"), run)
-    parts, finished = folder.settings.parts(work.count), folder.finished()
-    missing = [part for part in range(len(parts)) if part not in finished]
-    done = sum(one["instances"] for one in finished.values())
+    report, run = Report(), means.to_dict()
+    state: State | None = None
+    with stops.held():
+        folder.tidy()
+        folder.write_manifest(folder.status("running"), run)
+    parts, missing = folder.settings.parts(work.count), missing_in(folder, again)
+    done = sum(one.counts["instances"] for part, one in folder.parts.items() if part not in missing)
+    known = sum(one.counts["errors"] for part, one in folder.parts.items() if part not in missing)
+    bar = tqdm(
+        total=len(parts.ids), initial=done, unit=" instances", bar_format=BAR, disable=None if means.progress else True
+    )
+    told = _Told(folder, report, run, bar, done, known)
+    crew: Crew | None = early
     try:
-        crew: Crew = Actors(work) if engine == "ray" else Processes(folder.settings, folder.fingerprint)
-        with closing(crew), tqdm(total=len(parts.ids), initial=done, unit="instance", disable=not progress) as bar:
-            Foreman(folder, parts, crew, report, bar).work_through(missing, min(workers, len(missing)))
-            report.ended = time.perf_counter()
+        crew = early or Actors(work, means.memory, means.address)
+        crew.begin(folder.identity)
+        hired = list(early.workers) if early is not None else []
+        scheduler = Scheduler(folder, parts, crew, report, timeout=means.timeout, told=told, held=stops.held)
+        scheduler.work_through(missing, min(means.workers, len(missing)), hired)
+        report.ended = time.perf_counter()
+    except KeyboardInterrupt:
+        state = "interrupted"
+        raise
     finally:
-        ending = _closed(folder, report, run)
+        stops.told = True  # from here on, another signal does not disturb the end
+        bar.close()
+        try:
+            ending = folder.status(state, **report.of_run())
+            folder.write_manifest(ending, run)
+        finally:  # last: what a broken cluster does when it is closed is not up to us
+            if crew is not None:
+                crew.close()
     return ending
 
 
-def _closed(folder: Folder, report: Report, run: Mapping[str, Any]) -> Status:
-    """Write the manifest at the end of a run."""
-    ending = folder.status(**report.of_run())
-    folder.write_manifest(ending, run)
-    return ending
+class _Told:
+    """Shows progress, and writes the manifest on the way, so that it is never long out of date."""
 
+    def __init__(self, folder: Folder, report: Report, run: Mapping[str, Any], bar: Any, done: int, known: int) -> None:
+        self.folder, self.report, self.run, self.bar, self.done, self.known = folder, report, run, bar, done, known
+        self.last, self.cost, self.written = time.monotonic(), 0.0, 0
 
-def _check_engine(engine: object) -> None:
-    if engine not in get_args(Engine):
-        raise JobError(f"engine must be one of {get_args(Engine)} (got {engine!r})")
-    pyarrow()
-    if engine == "ray":
-        ray()
+    def __call__(self) -> None:
+        self.bar.set_postfix_str(f"errors {self.known + self.report.errors}", refresh=False)
+        self.bar.update(self.done + self.report.explained + self.report.under_way - self.bar.n)
+        now = time.monotonic()
+        if self.report.explained > self.written and now - self.last > max(1.0, SHARE * self.cost):
+            with suppress(OSError):  # a full disk: the parts tell that, and at the end the manifest is written again
+                self.folder.write_manifest(self.folder.status("running", **self.report.of_run()), self.run)
+            self.last, self.cost, self.written = time.monotonic(), time.monotonic() - now, self.report.explained
 
 
 def _number_of_workers(workers: Any) -> int:
     if workers is None:
         return cpu_count() or 1
     if isinstance(workers, bool) or not isinstance(workers, int) or workers < 1:
-        raise JobError(f"workers must be a whole number, at least 1 (got {workers!r})")
+        raise JobError(f"workers must be an integer, at least 1 (got {workers!r})")
     return workers
 
 
@@ -208,38 +361,31 @@ def _chosen(index: Any) -> Any:
 
 
 def _absolute(factory: str) -> str:
-    """A path to a Python file stays valid wherever the job is gone on with."""
+    """A path to a Python file stays valid wherever the job is resumed."""
     module, colon, name = factory.rpartition(":")
     return f"{Path(module).resolve()}{colon}{name}" if module.endswith(".py") else factory
 
 
 def _check_new(path: Path) -> None:
     if (path / "manifest.json").exists():
-        raise JobError(
-            f"{path} holds a job already; go on with it: xdegree job resume {path}; or choose another folder"
-        )
+        raise JobError(f"{path} holds a job already; resume it: xdegree job resume {path}; or choose another folder")
     if path.exists() and (not path.is_dir() or [file for file in path.iterdir() if file.name != ".lock"]):
         raise JobError(f"{path} is no empty folder; choose another one")
 
 
 def _unwritable(path: Path, error: OSError) -> JobError:
-    then = f"go on with: xdegree job resume {path}" if (path / "manifest.json").is_file() else "start again"
+    then = f"resume: xdegree job resume {path}" if (path / "manifest.json").is_file() else "start again"
     return JobError(f"{path} cannot be written to: {error}; mend that, then {then}")
-
-
-def _versions() -> dict[str, str]:
-    """Of what decides the answer."""
-    return {name: version(name) for name in ("xdegree", "torch", "torch_geometric")}
 
 
 def _surroundings() -> dict[str, str]:
     """What else is worth a note."""
-    return {"python": platform.python_version(), "pyarrow": version("pyarrow"), "platform": platform.platform()}
+    return {"python": platform.python_version(), "pyarrow": version_of("pyarrow"), "platform": platform.platform()}
 
 
-def _check_same(what: str, found: Mapping[str, str], before: Mapping[str, str], advice: str) -> None:
-    if other := differing(found, before):
+def _check_same(name: str, found: str | None, before: str | None) -> None:
+    if found is not None and found != before:
         raise JobError(
-            f"the job cannot be gone on with: its {other} changed since it was started ({what} differ), and parts with"
-            f" other answers would stand side by side; {advice}, or start another job in another folder"
+            f"cannot resume: the job was started with {name}={before!r} (got {found!r}); start another one in another"
+            " folder"
         )

@@ -1,199 +1,264 @@
-"""The folder of a job: files that are there whole or not at all, and a manifest of what they hold."""
+"""The folder of a job: files that are there whole or not at all, and a manifest with the checksum of each."""
 
+import hashlib
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-from ..results.files import read_json
+from .identity import Identity
 from .settings import JobError, Settings, digest
-from .tables import errors_in, notes_of, tables
+from .status import SHOWN, State, Status
+from .tables import errors_in, notes_of, read_whole, tables
 
-FORMAT = "xdegree.job/1"
-SHOWN = 20
-"""Errors that the manifest and the status show; all of them are in the table of instances."""
-
-State = Literal["running", "finished", "unfinished"]
-
-
-@dataclass(frozen=True)
-class Status:
-    """How far a job is."""
-
-    folder: Path
-    state: State
-    instances: int
-    finished: int
-    """Instances whose part is written, the errors among them too."""
-    errors: int
-    """Instances that could not be explained; the reason is in the table of instances."""
-    rows: int
-    """Of the table of scores."""
-    parts: int
-    parts_finished: int
-    examples: tuple[dict[str, Any], ...] = ()
-    """The first errors: ``index`` and ``error``."""
-    failed: Mapping[int, str] = field(default_factory=dict)
-    """Parts that the last run could not finish, and why; `resume` tries them again."""
-    lost_workers: int = 0
-    """Workers that died during the last run; their parts were given to others."""
-    seconds: float = 0.0
-    """From the moment when the first worker was ready until the last run ended."""
-
-    def __str__(self) -> str:
-        lines = [
-            f"{self.folder}: {self.state}",
-            f"  instances  {self.finished} of {self.instances}, in {self.parts_finished} of {self.parts} parts",
-            f"  scores     {self.rows} rows",
-            f"  errors     {self.errors}",
-            *[f"    {one['index']}: {one['error']}" for one in self.examples],
-        ]
-        if self.errors > len(self.examples):
-            lines.append(f"    … all are in {self.folder / 'instances'}")
-        if self.lost_workers:
-            lines.append(f"  workers that died: {self.lost_workers}; their parts were given to others")
-        lines += [f"  part {part} is missing: {why}" for part, why in self.failed.items()]
-        if self.state == "unfinished":
-            lines.append(f"  to go on: xdegree job resume {self.folder}")
-        return "\n".join(lines)
+FORMAT = "xdegree.job/2"
+COUNTS = ("instances", "rows", "errors")
+SHORT = 100
+"""Numbers of an index that every file can carry; of a longer one they carry the hash."""
+DAMAGED = "damaged"
+"""The folder for files that were found damaged, or in the place of ours: nothing that we did not write is deleted."""
 
 
 @dataclass(frozen=True)
+class Part:
+    """A part that is written: how much it holds, and size and checksum of the file of each table."""
+
+    counts: Mapping[str, int]
+    files: Mapping[str, Mapping[str, Any]]
+
+
+@dataclass
 class Folder:
-    """A job's folder, as its manifest describes it. Only one process writes into it: the one that holds its lock."""
+    """A job's folder. Only one process writes into it: the one that holds its lock."""
 
     path: Path
     settings: Settings
-    fingerprint: Mapping[str, str]
-    versions: Mapping[str, str]
+    identity: Identity
     instances: int
     """How many there are to choose from."""
+    parts: dict[int, Part] = field(default_factory=dict)
+    """What is written, by the number of the part."""
+    damaged: dict[int, str] = field(default_factory=dict)
+    listed: dict[int, Part] = field(default_factory=dict)
+    """What the manifest says is written."""
+
+    def __post_init__(self) -> None:
+        index = self.settings.to_dict()["index"]
+        self.description = {
+            "settings": {**self.settings.to_dict(), "index": index if len(index) <= SHORT else digest(index)},
+            "fingerprint": dict(self.identity.fingerprint),
+            "versions": dict(self.identity.versions),
+            "instances": self.instances,
+        }
+        self.job = digest(self.description)
+        """The name of all that decides the answer; every file carries it."""
 
     @property
-    def job(self) -> str:
-        """The name of all that decides the answer; every file carries it."""
-        return digest([self.settings.to_dict(), dict(self.fingerprint), dict(self.versions), self.instances])
+    def tables(self) -> tuple[str, ...]:
+        """The tables of the job."""
+        return tables(self.settings.edge_scores)
 
     def notes(self, part: int) -> dict[str, Any]:
-        """What the files of a part are marked with."""
-        return {"job": self.job, "part": part}
+        """What the files of a part are marked with: enough to write the manifest again from any of them."""
+        return {"job": self.job, "part": part, "description": json.dumps(self.description, sort_keys=True)}
 
     def file(self, table: str, part: int) -> Path:
         """Where a part of a table is."""
         return self.path / table / f"part-{part:06d}.parquet"
 
-    def write_part(self, part: int, files: Mapping[str, bytes]) -> None:
+    def write_part(self, part: int, files: Mapping[str, bytes], counts: Mapping[str, int]) -> None:
         """Write the files of a part: first all of them under other names, where a full disk does no harm."""
         written = []
         try:
             for table, content in files.items():
                 written.append(self.file(table, part))
-                _write_aside(self.file(table, part), content)
+                self._write_aside(written[-1], content)
             for path in written:  # in the order of `tables`: the instances, which tell that a part is there, come last
-                _aside(path).replace(path)
+                self._aside(path).replace(path)
                 _sync_folder(path.parent)
         finally:
             for path in written:
-                _aside(path).unlink(missing_ok=True)
+                self._aside(path).unlink(missing_ok=True)
+        marks = {t: {"bytes": len(c), "sha256": hashlib.sha256(c).hexdigest()} for t, c in files.items()}
+        self.parts[part] = Part({name: int(counts[name]) for name in COUNTS}, marks)
 
-    def finished(self) -> dict[int, dict[str, int]]:
-        """The parts that are there, with their numbers of instances, rows and errors."""
-        found = {}
-        for path in sorted((self.path / "instances").glob("part-*.parquet")):
+    def look(self, thorough: bool = True) -> None:
+        """Compare the files with the manifest: what is damaged is no part any more, what came later is one.
+
+        Not thorough, it only looks at sizes: fast, for a job that runs.
+        """
+        listed, self.parts, self.damaged = self.parts, {}, {}
+        self.listed = listed
+        for part in range(len(self.settings.parts(self.instances))):
+            try:
+                if part in listed:
+                    self._compare(part, listed[part], thorough)
+                    self.parts[part] = listed[part]
+                elif self.file("instances", part).exists():
+                    self.parts[part] = self._unlisted(part, thorough)
+            except ValueError as error:
+                self.damaged[part] = str(error)
+
+    def _compare(self, part: int, listed: Part, thorough: bool) -> None:
+        for table in self.tables:
+            path, mark = self.file(table, part), listed.files[table]
+            name = path.relative_to(self.path)
+            if not path.is_file():
+                raise ValueError(f"{name} is not there")
+            if (size := path.stat().st_size) != mark["bytes"]:
+                raise ValueError(f"{name} has {size} bytes instead of {mark['bytes']}{self._whose(path, part)}")
+            if thorough and _checksum(path) != mark["sha256"]:
+                raise ValueError(f"{name} has another checksum than when it was written{self._whose(path, part)}")
+
+    def _whose(self, path: Path, part: int) -> str:
+        """For files that were swapped, what they are."""
+        try:
             notes = notes_of(path)
-            if notes.get("job") != self.job:
-                raise JobError(
-                    f"{path} was not written by the job that {self.path / 'manifest.json'} describes; settings of a job"
-                    " cannot be changed, start another one in another folder"
-                )
-            part = int(notes["part"])
-            if all(self.file(table, part).is_file() for table in tables(self.settings.edge_scores)):
-                found[part] = {name: int(notes[name]) for name in ("instances", "rows", "errors")}
-        return found
+        except ValueError:
+            return ""
+        if notes.get("job") != self.job:
+            return ": it is of another job"
+        return "" if notes.get("part") == str(part) else f": it is of part {notes.get('part')}"
+
+    def _unlisted(self, part: int, thorough: bool) -> Part:
+        """A part that was written after the manifest was: its own marks must fit, and its content be whole."""
+        size = len(self.settings.parts(self.instances)[part])
+        counts: dict[str, int] = {}
+        for table, path in self._files(part):
+            try:
+                notes = notes_of(path)
+                if whose := self._whose(path, part):
+                    raise ValueError(whose.removeprefix(": "))  # noqa: TRY301
+                found = {name: int(notes[name]) for name in COUNTS}
+                fits = notes["description"] == self.notes(part)["description"] and found["instances"] == size
+                if not fits or found != (counts := counts or found):
+                    raise ValueError("its notes do not fit")  # noqa: TRY301
+                if thorough:
+                    read_whole(path)
+            except (ValueError, KeyError) as error:
+                raise ValueError(f"{table}/{path.name}: {error}") from error
+        marks = {t: {"bytes": f.stat().st_size, "sha256": _checksum(f)} for t, f in self._files(part)}
+        return Part(counts, marks if thorough else {})
+
+    def _files(self, part: int) -> list[tuple[str, Path]]:
+        return [(table, self.file(table, part)) for table in self.tables]
 
     def tidy(self) -> None:
-        """Remove what an interrupted job left behind: files under other names, and parts of which some files lack."""
-        whole = {self.file(table, part) for part in self.finished() for table in tables(self.settings.edge_scores)}
-        for table in tables(self.settings.edge_scores):
+        """Remove half-written files of this job, and make room for parts that are missing.
+
+        What lies in their place, and is not ours or not as we wrote it, is moved to another folder, not deleted.
+        """
+        for table in self.tables:
             folder = self.path / table
             folder.mkdir(exist_ok=True)
-            for path in folder.iterdir():
-                if path not in whole:
-                    path.unlink()
+            for path in folder.glob(f".part-*.parquet.{self.job}.tmp"):
+                path.unlink()
+        for part in range(len(self.settings.parts(self.instances))):
+            for table, path in self._files(part) if part not in self.parts else ():
+                if path.exists() and not self._ours(table, part):
+                    self.set_aside(path)
+
+    def _ours(self, table: str, part: int) -> bool:
+        """Whether a file may be written over: it is as we wrote it."""
+        path = self.file(table, part)
+        if part in self.listed:
+            return path.is_file() and _checksum(path) == self.listed[part].files[table]["sha256"]
+        try:
+            return part not in self.damaged and notes_of(path).get("job") == self.job and not self._whose(path, part)
+        except ValueError:
+            return False
+
+    def set_aside(self, path: Path) -> None:
+        """Move a file to the folder of damaged ones."""
+        folder = self.path / DAMAGED
+        folder.mkdir(exist_ok=True)
+        name = "-".join(path.relative_to(self.path).parts)
+        free = (folder / f"{name}{f'.{i}' if i else ''}" for i in range(10**6))
+        path.rename(next(place for place in free if not place.exists()))
 
     def status(self, state: State | None = None, **of_run: Any) -> Status:
-        """How far the job is, read off the files themselves."""
-        parts, finished = len(self.settings.parts(self.instances)), self.finished()
-        total = {name: sum(one[name] for one in finished.values()) for name in ("instances", "rows", "errors")}
+        """How far the job is."""
+        parts = self.settings.parts(self.instances)
+        total = {name: sum(one.counts[name] for one in self.parts.values()) for name in COUNTS}
+        whole = len(self.parts) == len(parts)
         return Status(
             folder=self.path,
-            state=state or ("finished" if len(finished) == parts else "unfinished"),
-            instances=len(self.settings.parts(self.instances).ids),
+            state="finished" if whole and state != "running" else state or "unfinished",
+            instances=len(parts.ids),
             finished=total["instances"],
             errors=total["errors"],
             rows=total["rows"],
-            parts=parts,
-            parts_finished=len(finished),
-            examples=self._examples(finished),
+            parts=len(parts),
+            parts_finished=len(self.parts),
+            examples=self._examples(),
+            damaged=self.damaged,
+            foreign=self._foreign(),
+            unseen=self.identity.unseen,
             **of_run,
         )
 
-    def _examples(self, finished: Mapping[int, Mapping[str, int]]) -> tuple[dict[str, Any], ...]:
+    def _examples(self) -> tuple[dict[str, Any], ...]:
         found: list[dict[str, Any]] = []
-        for part in (part for part, one in finished.items() if one["errors"]):
+        for part in (part for part, one in sorted(self.parts.items()) if one.counts["errors"]):
             found += errors_in(self.file("instances", part), SHOWN - len(found))
             if len(found) >= SHOWN:
                 break
         return tuple(found)
 
+    def _foreign(self) -> tuple[str, ...]:
+        """Readers of Parquet folders pass over names that start with a dot or an underscore, and so do we."""
+        own = {path for part in range(len(self.settings.parts(self.instances))) for _, path in self._files(part)}
+        found = [p for table in self.tables for p in (self.path / table).glob("*") if p.name[0] not in "._"]
+        return tuple(str(path.relative_to(self.path)) for path in sorted(set(found) - own))
+
     def write_manifest(self, status: Status, run: Mapping[str, Any]) -> None:
-        """Say what the folder holds: at the start of a run and at its end."""
-        finished = self.finished()
+        """Say what the folder holds: at the start of a run, on the way, and at its end."""
         content = {
             "format": FORMAT,
             "job": self.job,
             "state": status.state,
+            **self.description,
             "settings": self.settings.to_dict(),
-            "fingerprint": dict(self.fingerprint),
-            "versions": dict(self.versions),
-            "instances": self.instances,
+            "details": self.identity.details,
+            "unseen": list(self.identity.unseen),
             "rows": status.rows,
             "errors": {"count": status.errors, "first": list(status.examples)},
-            "parts": [{"part": part, "file": self.file("", part).name, **one} for part, one in finished.items()],
+            "parts": [
+                {"part": part, "file": self.file("", part).name, **one.counts, "files": one.files}
+                for part, one in sorted(self.parts.items())
+            ],
             "failed": {str(part): why for part, why in status.failed.items()},
             "lost_workers": status.lost_workers,
             "seconds": status.seconds,
+            "rate": status.rate,
             "run": dict(run),
         }
         path = self.path / "manifest.json"
         try:
-            _write_aside(path, json.dumps(content, indent=1).encode())
-            _aside(path).replace(path)
+            self._write_aside(path, json.dumps(content, indent=1).encode())
+            self._aside(path).replace(path)
             _sync_folder(path.parent)
         finally:
-            _aside(path).unlink(missing_ok=True)
+            self._aside(path).unlink(missing_ok=True)
+
+    def _aside(self, path: Path) -> Path:
+        """Where a file is written: a name that nobody else gives to a file, and that readers of folders pass over."""
+        return path.with_name(f".{path.name}.{self.job}.tmp")
+
+    def _write_aside(self, path: Path, content: bytes) -> None:
+        write_through(self._aside(path), content)
 
 
-def opened(path: Path) -> tuple[Folder, dict[str, Any]]:
-    """A job that is there, and its manifest."""
-    manifest = path / "manifest.json"
-    if not manifest.is_file():
-        raise JobError(f"{path} holds no job (it has no manifest.json); start one with xdegree job run")
-    try:
-        folder, content = read_json(manifest, FORMAT, "job", lambda content: (_from(path, content), content))
-    except ValueError as error:
-        raise JobError(str(error)) from None
-    if content.get("job") != folder.job:
-        raise JobError(f"{manifest} was changed by hand; settings of a job cannot be changed, start another one")
-    return folder, content
-
-
-def _from(path: Path, content: dict[str, Any]) -> Folder:
-    settings = Settings.from_dict(content["settings"])
-    return Folder(path, settings, dict(content["fingerprint"]), dict(content["versions"]), int(content["instances"]))
+def missing_in(folder: Folder, again: Sequence[int] = ()) -> list[int]:
+    """The parts that are still to be done."""
+    return [
+        part
+        for part in range(len(folder.settings.parts(folder.instances)))
+        if part not in folder.parts or part in again
+    ]
 
 
 @contextmanager
@@ -226,13 +291,14 @@ def _lock(file: Any) -> bool:
     return True
 
 
-def _aside(path: Path) -> Path:
-    """Where a file is written; readers of Parquet folders pass over names that start with a dot."""
-    return path.with_name(f".{path.name}.tmp")
+def _checksum(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _write_aside(path: Path, content: bytes) -> None:
-    with _aside(path).open("wb") as file:
+def write_through(path: Path, content: bytes) -> None:
+    """Write a file and wait until the disk has it."""
+    with path.open("wb") as file:
         file.write(content)
         file.flush()
         os.fsync(file.fileno())

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from ..results.explanation import Explanation
-from .settings import JobError, Settings
+from .settings import Settings
 from .work import Outcome
 
 KEY = "xdegree."
@@ -21,9 +21,9 @@ PLACES = {
 """The columns that say what a score is of, by what was scored."""
 
 
-def tables(edges: str | None) -> tuple[str, ...]:
+def tables(edge_scores: str | None) -> tuple[str, ...]:
     """The names of the tables; `instances` is last: when it is there, its part is finished."""
-    return ("scores", "instances") if edges is None else ("scores", "edges", "instances")
+    return ("scores", "instances") if edge_scores is None else ("scores", "edges", "instances")
 
 
 def pyarrow() -> Any:
@@ -50,7 +50,7 @@ def schemas(of: str) -> dict[str, Any]:
         "instances": pa.schema(
             [
                 *explained,
-                ("output", pa.list_(pa.float64())),
+                ("output", pa.list_(pa.field("element", pa.float64()))),  # as Parquet itself calls it
                 ("num_nodes", pa.int64()),
                 ("rows", pa.int64()),
                 ("error", pa.string()),
@@ -73,9 +73,7 @@ def encoded(outcomes: Sequence[Outcome], settings: Settings, notes: dict[str, An
     files = {}
     for name in tables(settings.edge_scores):
         schema = known[name].with_metadata({f"{KEY}{key}": str(value) for key, value in notes.items()})
-        sink = pa.BufferOutputStream()
-        pa.parquet.write_table(pa.table(columns[name], schema=schema), sink, compression="zstd")
-        files[name] = sink.getvalue().to_pybytes()
+        files[name] = _file(pa.table(columns[name], schema=schema))
     return files
 
 
@@ -87,14 +85,41 @@ def counts(outcomes: Sequence[Outcome]) -> dict[str, int]:
 
 
 def notes_of(path: Any) -> dict[str, str]:
-    """The notes that a file was written with."""
+    """The notes that a file was written with; a ValueError if it is no whole Parquet file."""
     try:
         found = pyarrow().parquet.read_metadata(path).metadata or {}
     except (OSError, ValueError) as error:
-        raise JobError(f"{path} is no whole Parquet file ({error}); delete it and resume the job") from error
+        raise ValueError(f"it is no whole Parquet file ({error})") from error
     return {
         key.decode().removeprefix(KEY): value.decode() for key, value in found.items() if key.startswith(KEY.encode())
     }
+
+
+def read_whole(path: Any) -> None:
+    """Read every page and compare it with its checksum; a ValueError if anything in the file is not as it was written.
+
+    The footer has no checksum, but the same table gives the same bytes, if the same pyarrow writes it.
+    """
+    try:
+        with pyarrow().parquet.ParquetFile(path, page_checksum_verification=True) as file:
+            again, ours = _file(file.read()), _file(file.schema_arrow.empty_table())
+            comparable = file.metadata.created_by == _created_by(ours)
+    except (OSError, ValueError) as error:
+        raise ValueError(f"its content is damaged ({error})") from error
+    if comparable and again != path.read_bytes():
+        raise ValueError("its footer is damaged")
+
+
+def _created_by(content: bytes) -> str:
+    pa = pyarrow()
+    return str(pa.parquet.read_metadata(pa.BufferReader(content)).created_by)
+
+
+def _file(table: Any) -> bytes:
+    pa = pyarrow()
+    sink = pa.BufferOutputStream()
+    pa.parquet.write_table(table, sink, compression="zstd", write_page_checksum=True)
+    return bytes(sink.getvalue().to_pybytes())
 
 
 def errors_in(path: Any, most: int) -> list[dict[str, Any]]:

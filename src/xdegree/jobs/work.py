@@ -1,8 +1,10 @@
 """What the user's factory hands over: one graph whose rows are explained, or many graphs."""
 
-import hashlib
-import inspect
+import multiprocessing
+import signal
 import sys
+import traceback
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,36 +15,41 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch_geometric.data import Batch, Data
-from torch_geometric.data.data import BaseData
 
 from ..attribution.check import check
 from ..attribution.explain import explain
 from ..factories import UsageError, listed_graphs, load_weights, made
 from ..prepared import Prepared, prepare
 from ..results.explanation import Explanation
+from .identity import Identity, identity
 from .settings import JobError, Settings
 
 Outcome = tuple[int, Explanation | str]
 """An instance and its explanation, or the reason why there is none."""
 
+LONGEST = 2000
+"""Characters of an error."""
+PATIENCE = 30.0
+"""Seconds that a survey may take at least: it does more than explain one instance."""
 TRIED = 10
 """Graphs that are looked at before a job, until one can be surveyed: the first may be the broken one."""
 
 
-def load(settings: Settings) -> "Work":
-    """Call the factory and load the weights."""
-    try:
-        with importable(settings.folder):
+def load(settings: Settings) -> tuple["Work", Identity]:
+    """Call the factory, load the weights, and take the fingerprint of what came out, before the model runs."""
+    with importable(settings.folder):
+        try:
             model, args, kwargs = made(settings.factory)
-        if settings.weights is not None:
-            load_weights(model, Path(settings.weights))
-    except JobError:
-        raise
-    except UsageError as error:
-        raise JobError(str(error)) from error
-    if isinstance(model, nn.Module):
-        model.eval()
-    return work_of(model, args, kwargs, settings)
+            if settings.weights is not None:
+                load_weights(model, Path(settings.weights))
+        except JobError:
+            raise
+        except UsageError as error:
+            raise JobError(str(error)) from error
+        if isinstance(model, nn.Module):
+            model.eval()
+        found = identity(model, args, kwargs)
+    return work_of(model, args, kwargs, settings), found
 
 
 @contextmanager
@@ -75,8 +82,8 @@ def graphs_in(args: tuple[Any, ...]) -> Sequence[Any] | None:
 
 
 def _choices(settings: Settings) -> dict[str, Any]:
-    names = ("target", "of", "reading", "edge_scores", "start", "layer", "options", "memory")
-    return {name: getattr(settings, name) for name in names}
+    names = ("target", "of", "reading", "edge_scores", "start", "layer", "options")
+    return {"memory": settings.portions, **{name: getattr(settings, name) for name in names}}
 
 
 @dataclass(frozen=True)
@@ -128,8 +135,8 @@ def _one_graph(model: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], set
         predictions = prepared.table(settings.level).values
     except JobError:
         raise
-    except Exception as error:
-        raise JobError(f"the model of {settings.factory} cannot be run: {type(error).__name__}: {error}") from error
+    except (Exception, SystemExit) as error:
+        raise JobError(f"the model of {settings.factory} cannot be run: {reason(error)}") from error
     return OneGraph(model, args, kwargs, settings, predictions)
 
 
@@ -159,10 +166,8 @@ class ManyGraphs:
         for i in ids:
             try:
                 read[i] = sound(self.graphs[i])
-            except Exception as error:
-                if of_the_machine(error):
-                    raise
-                found[i] = _reason(error)  # whatever is wrong with a graph, the others go on
+            except BaseException as error:  # noqa: BLE001 (whatever is wrong with a graph, the others follow)
+                found[i] = reason(error)
 
         def together(some: Sequence[int]) -> list[Explanation]:
             batch = Batch.from_data_list([read[i] for i in some])
@@ -181,14 +186,15 @@ Work = OneGraph | ManyGraphs
 def _together_or_alone(
     together: Callable[[Sequence[int]], list[Explanation]], ids: Sequence[int]
 ) -> dict[int, Explanation | str]:
-    """Ask about all at once; where that fails, about each alone, so that the reason stands with the culprit."""
+    """Ask about all at once; where that fails, about each alone, so that the reason stands with the culprit.
+
+    Also a model that calls `exit`, or raises KeyboardInterrupt, costs one instance: Ctrl-C does not reach workers.
+    """
     try:
         return dict(zip(ids, map(_checked, together(ids)), strict=True)) if ids else {}
-    except Exception as error:
-        if of_the_machine(error):
-            raise
-        if len(ids) == 1:  # an error of one instance must not end the job
-            return {ids[0]: _reason(error)}
+    except BaseException as error:  # noqa: BLE001
+        if len(ids) == 1:
+            return {ids[0]: reason(error)}
     return {i: found for one in ids for i, found in _together_or_alone(together, [one]).items()}
 
 
@@ -202,13 +208,13 @@ def _not_finite(prediction: Tensor) -> str:
     return f"the prediction is not finite: {prediction.tolist()}"
 
 
-def of_the_machine(error: Exception) -> bool:
-    """Whether an error says nothing about an instance: then its part is not finished, and is tried again."""
-    return isinstance(error, OSError) and not isinstance(error, FileNotFoundError)
-
-
-def _reason(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}"
+def reason(error: BaseException) -> str:
+    """An error in words, as the last line of its traceback has them; also of one that cannot print itself."""
+    try:
+        words = str(error)
+    except Exception:  # noqa: BLE001
+        words = traceback.format_exception_only(error)[-1].strip()
+    return f"{type(error).__name__}: {words}"[:LONGEST]
 
 
 def sound(graph: Any) -> Data:
@@ -219,7 +225,7 @@ def sound(graph: Any) -> Data:
         raise ValueError("the graph has no node features x [N, F] with at least one node")
     edges, n = graph.edge_index, len(graph.x)
     if not isinstance(edges, Tensor) or edges.dim() != 2 or len(edges) != 2 or edges.dtype != torch.long:
-        raise ValueError("the graph has no edge_index [2, E] of whole numbers")
+        raise ValueError("the graph has no edge_index [2, E] of integers")
     if edges.numel() and not (0 <= int(edges.min()) and int(edges.max()) < n):
         raise ValueError(f"edge_index names nodes {int(edges.min())} to {int(edges.max())}, but there are 0 to {n - 1}")
     return graph
@@ -230,79 +236,61 @@ def _all_finite(graph: Data) -> bool:
     return all(bool(v.isfinite().all()) for v in values if isinstance(v, Tensor) and v.is_floating_point())
 
 
-def survey(work: Work) -> None:
-    """Refuse a hopeless job before any work: a million times the same missing rule helps nobody."""
+def survey(work: Work, timeout: float | None = None) -> None:
+    """Refuse a hopeless job before any work: a million times the same missing rule helps nobody.
+
+    Graphs are surveyed in a process of its own: the first may be the one that hangs, or that ends its process.
+    """
     given, kwargs = work.data
     why = ""
+    timeout = None if timeout is None else max(timeout, PATIENCE)
     for number in range(1 if isinstance(work, OneGraph) else min(TRIED, work.count)):
-        try:
-            args = given if isinstance(work, OneGraph) else (Batch.from_data_list([sound(given[number])]),)
-            report = check(work.model, *args, of=work.settings.of, start=work.settings.start, model_kwargs=kwargs)
-        except Exception as error:  # noqa: BLE001 (the next graph may be a sound one)
-            why = _reason(error)
-            continue
-        if report.missing:
-            raise JobError("no rule applies to " + "; ".join(str(missing) for missing in report.missing))
-        return
+        if isinstance(work, OneGraph):
+            found = _surveyed(work, given, kwargs)
+        else:
+            found = _apart(lambda: _surveyed(work, (Batch.from_data_list([sound(given[number])]),), kwargs), timeout)  # noqa: B023
+        if isinstance(found, list):
+            if found:
+                raise JobError("no rule applies to " + "; ".join(found))
+            return
+        why = found
     raise JobError(f"the model of {work.settings.factory} cannot be surveyed: {why}")
 
 
-def fingerprint(work: Work) -> dict[str, str]:
-    """What the answer depends on beside the settings, hashed: the model's weights, its code, and the data."""
-    return {
-        "weights": _hashed(dict(work.model.state_dict()) if isinstance(work.model, nn.Module) else None),
-        "code": _hashed(_code(work.model)),
-        "data": _hashed(work.data),
-    }
-
-
-def _code(model: Any) -> list[str]:
-    """The structure of the model and the source of the classes that are not those of PyTorch or PyG."""
-    if not isinstance(model, nn.Module):
-        return [_source(model)]
-    kinds = dict.fromkeys(type(module) for module in model.modules())
-    own = [kind for kind in kinds if kind.__module__.split(".")[0] not in ("torch", "torch_geometric")]
-    return [repr(model), *map(_source, own)]
-
-
-def _source(value: Any) -> str:
+def _surveyed(work: Work, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[str] | str:
+    """The operations without a rule, or why they cannot be told."""
     try:
-        return inspect.getsource(value)
-    except (OSError, TypeError):  # made by hand, or in C++
-        return f"{getattr(value, '__module__', '')}.{getattr(value, '__qualname__', type(value).__name__)}"
+        report = check(work.model, *args, of=work.settings.of, start=work.settings.start, model_kwargs=kwargs)
+    except (Exception, SystemExit) as error:  # noqa: BLE001 (the next graph may be a sound one)
+        return reason(error)
+    return [str(missing) for missing in report.missing]
 
 
-def _hashed(value: Any) -> str:
-    summary = hashlib.sha256()
-    _feed(summary, value)
-    return summary.hexdigest()[:16]
+def _apart(question: Callable[[], Any], timeout: float | None) -> Any:
+    """The answer of a forked process, which has the data already; where there is no fork, of this one."""
+    if "fork" not in multiprocessing.get_all_start_methods():
+        return question()
+    context = multiprocessing.get_context("fork")
+    ours, theirs = context.Pipe(duplex=False)
 
+    def answer() -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        torch.set_num_threads(1)  # the threads of a process do not come along
+        try:
+            theirs.send(question())
+        except BaseException as error:  # noqa: BLE001
+            theirs.send(reason(error))
 
-def _feed(summary: Any, value: Any) -> None:
-    """Values in a fixed order; of what cannot be hashed by its value only the type counts."""
-    if isinstance(value, Tensor) and value.layout == torch.strided:
-        summary.update(f"{value.dtype}{list(value.shape)}".encode())
-        summary.update(value.detach().cpu().contiguous().flatten().view(torch.uint8).numpy())
-    elif isinstance(value, BaseData | Mapping):
-        plain = value.to_dict() if isinstance(value, BaseData) else value
-        for key in sorted(plain, key=str):
-            summary.update(f"{key}:".encode())
-            _feed(summary, plain[key])
-    elif isinstance(value, str | int | float | bool | None):
-        summary.update(repr(value).encode())
-    elif hasattr(value, "__len__") and hasattr(value, "__getitem__"):
-        summary.update(f"{len(value)}[".encode())
-        for i in range(len(value)):
-            _feed_item(summary, value, i)
-    else:
-        summary.update(type(value).__name__.encode())
-
-
-def _feed_item(summary: Any, values: Any, i: int) -> None:
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*fork", category=DeprecationWarning)
+        process = context.Process(target=answer, daemon=True)
+        process.start()
+    theirs.close()
     try:
-        value = values[i]
-    except Exception as error:
-        if of_the_machine(error):
-            raise JobError(f"the data cannot be read: {_reason(error)}") from error
-        value = type(error).__name__  # a graph that cannot be read becomes an error of its own later
-    _feed(summary, value)
+        return ours.recv() if ours.poll(timeout) else f"it took longer than {timeout} s"
+    except EOFError:
+        return "its process died"
+    finally:
+        process.kill()
+        process.join()
+        ours.close()

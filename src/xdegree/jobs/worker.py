@@ -4,11 +4,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+import psutil
 import torch
 
+from .identity import Identity, differences
 from .settings import JobError, Settings
 from .tables import counts, encoded
-from .work import Outcome, Work, fingerprint, load
+from .work import Outcome, Work, load
 
 
 @dataclass(frozen=True)
@@ -39,7 +41,10 @@ class Broken:
 
 @dataclass(frozen=True)
 class At:
-    """What the worker is at: a batch by its place in the part, or an instance of it. If it dies, it died of that."""
+    """What the worker is at: a batch by its place in the part, or an instance of it. If it dies, it died of that.
+
+    A place behind the last batch means that everything is explained and the files are being made.
+    """
 
     place: int
     index: int | None = None
@@ -78,11 +83,17 @@ class Crew(Protocol):
     def hire(self, worker: int) -> None:
         """Start a worker, also in the place of one that died."""
 
+    def begin(self, expected: Identity) -> None:
+        """Tell workers which model they must have: those that were hired early wait for it."""
+
     def give(self, worker: int, task: Task) -> None:
         """Let a worker that is ready explain a part."""
 
-    def wait(self) -> list[tuple[int, Event]]:
-        """What workers have to tell; waits until there is something."""
+    def wait(self, seconds: float) -> list[tuple[int, Event]]:
+        """What workers have to tell; waits until there is something, or so long."""
+
+    def end(self, worker: int) -> None:
+        """End a worker, whatever it is at; nothing is heard of it any more."""
 
     def close(self) -> None:
         """End all workers, whatever they are at."""
@@ -91,50 +102,79 @@ class Crew(Protocol):
 class Worker:
     """The model and its data in one process, on one thread: more processes, not more threads, share the work."""
 
-    def __init__(self) -> None:
+    def __init__(self, memory: int | None = None) -> None:
         self.work: Work | None = None
+        self.memory = memory
 
-    def start(self, settings: Settings, expected: Mapping[str, str]) -> Iterator[Event]:
-        """Make the model by the user's own factory and see that it is the one that the job was started with."""
+    def load(self, settings: Settings) -> Identity | Broken:
+        """Make the model by the user's own factory."""
         torch.set_num_threads(1)
         try:
-            self.work = load(settings)
+            limit_memory(self.memory)
+            self.work, found = load(settings)
         except JobError as error:
-            yield Broken(str(error))
-            return
-        if other := differing(fingerprint(self.work), expected):
-            yield Broken(
-                f"{settings.factory} returns other {other} in each process; let it draw with a fixed seed, or load"
-                " weights"
-            )
-            return
-        yield Ready()
+            return Broken(str(error))
+        return found
 
     def take(self, work: Work) -> Iterator[Event]:
         """Work with what is already made."""
         torch.set_num_threads(1)
         self.work = work
+        try:
+            limit_memory(self.memory)
+        except JobError as error:
+            yield Broken(str(error))
+            return
         yield Ready()
 
     def explain(self, task: Task) -> Iterator[Event]:
         """Explain a part in batches that the settings fix."""
         assert self.work is not None
         settings, outcomes = self.work.settings, list[Outcome]()
+        for place in range(0, len(task.ids), settings.batch_size):
+            batch = task.ids[place : place + settings.batch_size]
+            if place not in task.alone:
+                yield At(place)
+                outcomes += self.work.explain(batch)
+                continue
+            for index in batch:
+                yield At(place, index)
+                outcomes += [(index, task.skip[index])] if index in task.skip else self.work.explain([index])
+        yield At(len(task.ids))
         try:
-            for place in range(0, len(task.ids), settings.batch_size):
-                batch = task.ids[place : place + settings.batch_size]
-                if place not in task.alone:
-                    yield At(place)
-                    outcomes += self.work.explain(batch)
-                    continue
-                for index in batch:
-                    yield At(place, index)
-                    outcomes += [(index, task.skip[index])] if index in task.skip else self.work.explain([index])
-            yield Done(task.part, encoded(outcomes, settings, dict(task.notes)), counts(outcomes))
-        except OSError as error:
+            done = Done(task.part, encoded(outcomes, settings, dict(task.notes)), counts(outcomes))
+        except Exception as error:  # noqa: BLE001 (a fault of ours must not look like a dead worker)
             yield Failed(task.part, f"{type(error).__name__}: {error}")
+            return
+        yield done
 
 
-def differing(found: Mapping[str, str], expected: Mapping[str, str]) -> str:
-    """What differs, in words; nothing if nothing does."""
-    return " and ".join(name for name in expected if found.get(name) != expected[name])
+def compared(found: Identity | Broken, expected: Identity, factory: str) -> Event:
+    """Whether a worker made the model that the job was started with."""
+    if isinstance(found, Broken):
+        return found
+    if other := differences(found, expected):
+        return Broken(
+            f"{factory} returns other {other} in each process; let it draw with a fixed seed, or load weights"
+        )
+    return Ready()
+
+
+def limit_memory(most: int | None) -> None:
+    """Let allocations beyond a limit fail, as an exception that costs one instance, instead of filling the machine.
+
+    The limit is on data (`RLIMIT_DATA`), not on addresses: PyTorch reserves many more of those than it uses.
+    """
+    if most is None:
+        return
+    try:
+        import resource
+    except ImportError:  # Windows
+        return
+    used = psutil.Process().memory_info().data
+    if used >= most:
+        raise JobError(
+            f"memory={most} bytes is less than what a worker takes with Python and PyTorch alone ({used} bytes);"
+            " allow more, or leave it out"
+        )
+    resource.setrlimit(resource.RLIMIT_DATA, (most, resource.getrlimit(resource.RLIMIT_DATA)[1]))

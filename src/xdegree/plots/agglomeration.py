@@ -15,17 +15,16 @@ from ..canvas import (
     Edge,
     Molecule,
     Sentence,
+    alike,
     graph_canvas,
     level_colours,
     signed_colour,
-    signed_text,
-    unit_of,
 )
 from ..results.tree import ExplanationTree, Group, Level, Merge
 from .graph import SMALL, draw_edges, node_size, write
 from .molecule import draw_molecule
 from .sentence import LETTER, draw_sentence
-from .style import bare, centred, colour_bar, figure_of, new_axes
+from .style import bare, centred, colour_bar, figure_of, legend_lines, new_axes, new_figure
 
 MOST_LEAVES = 150  # more lines than that fit no page
 MOST_NUMBERS = 40
@@ -40,6 +39,7 @@ def plot_agglomeration(
     columns: int | None = None,
     title: str | None = None,
     unit: str | None = None,
+    classes: Sequence[str] | None = None,
 ) -> Figure:
     """Draw levels of a tree side by side, each group in the colour of its score, what is in none left white.
 
@@ -47,11 +47,12 @@ def plot_agglomeration(
         tree: what `agglomerate` returned.
         on: where to draw: ``molecule_canvas(…)``, ``sentence_canvas(…)`` or ``graph_canvas(…)`` of `xdegree.canvas`,
             or the graph itself as edge_index [2, E].
-        levels: which levels; by default the first, the last, and others evenly between.
+        levels: which levels, as places in ``tree.levels``; by default the first, the last, and others evenly between.
         panels: how many levels at most, where they are not named.
         columns: panels side by side; by default as many as are readable: one for sentences, up to four otherwise.
         title: above the picture.
         unit: what the scores are measured in, for the colour bar; by default what the tree says.
+        classes: names of the classes, for the legend; their numbers by default.
 
     Returns:
         The figure, never shown.
@@ -62,17 +63,17 @@ def plot_agglomeration(
     chosen = _chosen(len(tree.levels), panels) if levels is None else [range(len(tree.levels))[n] for n in levels]
     rows = math.ceil(len(chosen) / (columns or (1 if isinstance(canvas, Sentence) else 4)))
     columns = columns or math.ceil(len(chosen) / rows)
-    figure = Figure(figsize=_size(canvas, columns, rows), dpi=150, layout="constrained")
+    figure = new_figure(_size(canvas, columns, rows))
     if title is not None:
         figure.suptitle(title, fontsize=11, color=INK, parse_math=False)
     axes: list[Axes] = figure.subplots(rows, columns, squeeze=False).flatten().tolist()
     norm = centred(group.score for number in chosen for group in tree.levels[number])
     for ax, number in zip(axes, chosen, strict=False):
         draw_level(ax, canvas, tree.levels[number], norm.halfrange)
-        ax.set_title(f"level {number}: {_said(tree.levels[number])}", fontsize=9, color=INK)
+        ax.set_title(level_title(tree, number), fontsize=9, color=INK)
     for ax in axes[len(chosen) :]:
         ax.set_axis_off()
-    colour_bar(axes, norm, unit or unit_of(tree), below=True)
+    colour_bar(axes, norm, *legend_lines(tree, unit, classes))
     return figure
 
 
@@ -85,10 +86,11 @@ def _chosen(count: int, panels: int) -> list[int]:
     return sorted({round(i * (count - 1) / (panels - 1)) for i in range(panels)})
 
 
-def _said(level: Level) -> str:
-    if len(level) > 3:
-        return f"{len(level)} groups"
-    return ", ".join(signed_text(group.score) for group in level)
+def level_title(tree: ExplanationTree, number: int) -> str:
+    """Which level a panel shows, counted from 1 as in all views, and what its groups contribute."""
+    level = tree.levels[number]
+    said = f"{len(level)} groups" if len(level) > 3 else ", ".join(alike(group.score for group in level))
+    return f"level {number + 1} of {len(tree.levels)}: {said}"
 
 
 def _size(canvas: Canvas, columns: int, rows: int) -> tuple[float, float]:
@@ -97,7 +99,7 @@ def _size(canvas: Canvas, columns: int, rows: int) -> tuple[float, float]:
     shape = min(max((high - low) / max(right - left, 1e-9), 0.08), 1.6)
     letters = (right - left) * 0.8 * LETTER * columns
     width = min(letters, 9.0) if isinstance(canvas, Sentence) else min(3.6 * columns, 11.0)
-    return max(width, 4.6), max(width / columns * shape, 0.5) * rows + 0.35 * rows + 0.9
+    return max(width, 4.6), max(width / columns * shape, 0.5) * rows + 0.35 * rows + 1.3
 
 
 def draw_level(ax: Axes, canvas: Canvas, level: Level, most: float) -> None:
@@ -137,6 +139,7 @@ def plot_dendrogram(
     names: Mapping[int, str] | None = None,
     title: str | None = None,
     unit: str | None = None,
+    classes: Sequence[str] | None = None,
     ax: Axes | None = None,
 ) -> Figure:
     """Draw a tree from left to right: where lines meet, groups merge, and the number there is their interaction.
@@ -149,6 +152,7 @@ def plot_dendrogram(
         names: what to call a node, by its id; the id by default.
         title: above the picture.
         unit: what the scores are measured in, for the colour bar; by default what the tree says.
+        classes: names of the classes, for the legend; their numbers by default.
         ax: where to draw; a new figure by default.
 
     Returns:
@@ -159,7 +163,7 @@ def plot_dendrogram(
     picture = _Dendrogram(tree)
     order = picture.order
     if ax is None:
-        ax = new_axes((min(5 + 0.55 * len(tree.levels), 14), min(max(0.2 * len(order), 1.8), 24) + 1.1))
+        ax = new_axes((min(5 + 0.55 * len(tree.levels), 14), min(max(0.2 * len(order), 1.8), 24) + 1.6))
     norm = centred(group.score for group in tree.groups.values())
     for merge in tree.merges:
         _draw_merge(ax, merge, picture, norm.halfrange)
@@ -167,10 +171,11 @@ def plot_dendrogram(
         x, y = picture.place(group)
         ax.plot([x, len(tree.levels) + 0.4], [y, y], c=signed_colour(group.score, norm.halfrange), lw=3, gid="group")
     strongest = sorted(tree.merges, key=lambda merge: -abs(merge.interaction))[:MOST_NUMBERS]
-    for merge in strongest:
+    texts = alike([norm.halfrange, *(merge.interaction for merge in strongest)])[1:]
+    for merge, text in zip(strongest, texts, strict=True):
         place = picture.place(merge.union)
         ax.annotate(
-            signed_text(merge.interaction, norm.halfrange),
+            text,
             place,
             xytext=(4, 3),
             textcoords="offset points",
@@ -181,14 +186,16 @@ def plot_dendrogram(
         )
     ax.set(xlim=(-0.1, len(tree.levels) + 0.6), ylim=(len(order) - 0.4, -0.6))
     ax.set_yticks(range(len(order)), [_name(part, names or {}) for part in order], fontsize=8, parse_math=False)
-    ax.set_xticks(range(len(tree.levels) + 1), ["alone", *map(str, range(len(tree.levels)))], fontsize=8)
-    ax.set_xlabel("level (the number at a merge is its interaction)", fontsize=9, color=INK)
+    ax.set_xticks(
+        range(len(tree.levels) + 1), ["alone", *(str(number + 1) for number in range(len(tree.levels)))], fontsize=8
+    )
+    ax.set_xlabel(f"level, of {len(tree.levels)} (the number at a merge is its interaction)", fontsize=9, color=INK)
     ax.tick_params(length=0, labelcolor=INK)
     for side in ax.spines.values():
         side.set_visible(False)
     if title is not None:
         ax.set_title(title, fontsize=11, color=INK, parse_math=False)
-    colour_bar(ax, norm, unit or unit_of(tree), below=True)
+    colour_bar(ax, norm, *legend_lines(tree, unit, classes))
     return figure_of(ax)
 
 

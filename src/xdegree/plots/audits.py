@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 
 from ..removal import WAY_NAMES, Way
 from .curves import plot_curves
-from .style import figure_of
+from .style import figure_of, new_figure
 
 
 def plot_audit(audit: Any, way: Way | None = None) -> Figure:
@@ -26,7 +26,7 @@ def plot_audit(audit: Any, way: Way | None = None) -> Figure:
     way = possible[-1] if way is None else way
     if way not in possible:
         raise ValueError(f"way must be one of {tuple(possible)} (got {way!r})")
-    figure = Figure(figsize=(10.5, 4.2), dpi=150, layout="constrained")
+    figure = new_figure((10.5, 4.2))
     left, right = figure.subplots(1, 2, sharey=True)
     shares = np.asarray(audit.shares)
     what = "number" if audit.task == "regression" else "probability of the class"

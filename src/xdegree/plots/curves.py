@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
 from ..canvas import GREY, INK
-from .style import figure_of, new_axes
+from .style import Picture, figure_of, new_axes
 
 # Okabe and Ito's colours, without the yellow that cannot be read on white; markers and dashes tell apart in print.
 LINES = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000")
@@ -98,7 +98,7 @@ def plot_surface(
     heights = np.asarray(z, dtype=float)
     if heights.shape != (len(y), len(x)):
         raise ValueError(f"z is [{len(y)}, {len(x)}], one number for each y and x (got shape {list(heights.shape)})")
-    ax: Any = Figure(figsize=(6.4, 5), dpi=150).add_subplot(projection="3d")
+    ax: Any = Picture(figsize=(6.4, 5), dpi=150).add_subplot(projection="3d")
     across, along = np.meshgrid(x, y)
     ax.plot_surface(across, along, heights, cmap="viridis", edgecolor="#ffffff66", linewidth=0.4, rstride=1, cstride=1)
     for axis, label in ((ax.xaxis, xlabel), (ax.yaxis, ylabel), (ax.zaxis, zlabel)):

@@ -1,6 +1,6 @@
 """A graph whose nodes and edges show what they contribute."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -23,10 +23,9 @@ from ..canvas import (
     node_scores,
     signed_colour,
     text_on,
-    unit_of,
 )
 from ..results.explanation import Explanation
-from .style import SIGNED_MAP, bare, centred, colour_bar, figure_of, ids, new_axes
+from .style import SIGNED_MAP, bare, centred, colour_bar, figure_of, ids, legend_lines, new_axes
 
 SMALL = 40  # up to so many nodes, each is large enough to hold its label
 CROWD = 300  # from so many edges on they step back behind the nodes
@@ -45,10 +44,11 @@ def plot_graph(
     labels: Mapping[int, str] | None = None,
     title: str | None = None,
     unit: str | None = None,
+    classes: Sequence[str] | None = None,
     canvas: Canvas | None = None,
     ax: Axes | None = None,
 ) -> Figure:
-    """Draw signed scores on their graph: what is red speaks for the prediction, what is blue against it.
+    """Draw signed scores on their graph: red raises the explained output, blue lowers it.
 
     Args:
         scores: an explanation, or node scores [N].
@@ -63,6 +63,7 @@ def plot_graph(
             of true and strong ones, as many as there is room for. An empty mapping shows none.
         title: above the picture.
         unit: what the scores are measured in, for the colour bar; by default what the explanation says.
+        classes: names of the classes, for the legend; their numbers by default.
         canvas: places of the nodes, to have them the same in several pictures.
         ax: where to draw; a new figure by default.
 
@@ -88,7 +89,7 @@ def plot_graph(
     if labels is None:
         labels = {node: canvas.labels[node] for node in _worth_a_label(shown, of_nodes, index, true)}
 
-    ax = new_axes((8, 6.5)) if ax is None else ax
+    ax = new_axes(_inches(canvas)) if ax is None else ax
     bare(ax, title, adjustable="datalim")
     ax.margins(0.06)
     drawn = {edge: score for edge, score in of_edges.items() if edge in canvas.paths}
@@ -99,10 +100,17 @@ def plot_graph(
         if node in labels:
             colour = signed_colour(of_nodes[node], norm.halfrange)
             write(ax, labels[node], canvas.places[node], count=len(shown), colour=colour)
-    colour_bar(ax, norm, unit or unit_of(scores))
+    colour_bar(ax, norm, *legend_lines(scores, unit, classes))
     named = None if index is None else labels.get(index, str(index))
     _draw_legend(ax, named, truth_name if true & shown else None)
     return figure_of(ax)
+
+
+def _inches(canvas: Canvas) -> tuple[float, float]:
+    """The shape of the graph, within what fits a page, and room for the legend: no empty strip beside the drawing."""
+    left, low, right, high = canvas.box
+    shape = (high - low) / max(right - left, 1e-9)
+    return (8.0, min(max(8 * shape, 1.5), 6.5) + 1.5) if shape <= 1.2 else (max(7.5 / shape, 5.0), 9.0)
 
 
 def _worth_a_label(shown: set[int], scores: Mapping[int, float], index: int | None, true: set[int]) -> list[int]:

@@ -12,9 +12,8 @@ from matplotlib.patches import Circle, Ellipse, Patch, PathPatch
 from matplotlib.path import Path
 from torch import Tensor
 
-from ..canvas import INK, Edge, Molecule, ScoresLike, edge_scores, molecule_canvas, node_scores, signed_colour, unit_of
-from ..datasets.mutagenicity import ATOMS
-from .style import bare, centred, colour_bar, figure_of, ids, new_axes
+from ..canvas import INK, Edge, Molecule, ScoresLike, edge_scores, molecule_canvas, node_scores, signed_colour
+from .style import bare, centred, colour_bar, figure_of, ids, legend_lines, new_axes
 
 if TYPE_CHECKING:
     from rdkit.Chem import Mol
@@ -32,27 +31,29 @@ def plot_molecule(
     *,
     mol: "Mol | None" = None,
     graph: "Data | None" = None,
-    atoms: Sequence[str] = ATOMS,
+    atoms: Sequence[str] | None = None,
     edges: Tensor | Mapping[Edge, float] | None = None,
     truth: Tensor | Iterable[int] | None = None,
     title: str | None = None,
     unit: str | None = None,
+    classes: Sequence[str] | None = None,
     canvas: Molecule | None = None,
     ax: Axes | None = None,
 ) -> Figure:
-    """Draw signed scores on a molecule: red atoms and bonds speak for the prediction, blue ones against it.
+    """Draw signed scores on a molecule: red atoms and bonds raise the explained output, blue ones lower it.
 
     Args:
         scores: an explanation, or scores of atoms [N].
         smiles: the molecule, its atoms in the order of the text (scores may count all hydrogens, or none).
         mol: an RDKit molecule instead.
-        graph: a graph of atoms instead, as those of Mutagenicity, see `molecule_canvas`.
-        atoms: what the columns of the graph's ``x`` mean.
+        graph: a graph of atoms instead, see `molecule_canvas`.
+        atoms: what the columns of the graph's ``x`` mean, as ``xdegree.datasets.ATOMS``.
         edges: scores of bonds by pair of atoms, or [E] in the order of the graph's edges; of an explanation its own by
             default.
         truth: the atoms that should matter, ids or a mask [N]; drawn with a ring.
         title: above the picture.
         unit: what the scores are measured in, for the colour bar; by default what the explanation says.
+        classes: names of the classes, for the legend; their numbers by default.
         canvas: a molecule that is laid out already, instead of the above.
         ax: where to draw; a new figure by default.
 
@@ -80,7 +81,7 @@ def plot_molecule(
     if true:
         key = Line2D([], [], ls="", marker="o", ms=9, mfc="white", mec=INK, mew=1.6, label="ground truth")
         ax.legend(handles=[key], loc="upper center", bbox_to_anchor=(0.5, 0), frameon=False, fontsize=9)
-    colour_bar(ax, norm, unit or unit_of(scores), below=True)
+    colour_bar(ax, norm, *legend_lines(scores, unit, classes))
     return figure_of(ax)
 
 
@@ -88,7 +89,7 @@ def _inches(canvas: Molecule) -> tuple[float, float]:
     """RDKit's own size, within what fits a page, and room for the legend."""
     width, height = (side / DOTS for side in canvas.size)
     scale = min(1.6, 9 / max(width, height))
-    return max(width * scale, 4.6), max(height * scale, 1.8) + 0.8
+    return max(width * scale, 4.6), max(height * scale, 1.8) + 1.2
 
 
 def draw_molecule(ax: Axes, canvas: Molecule, atoms: Mapping[int, str], bonds: Mapping[Edge, str]) -> None:

@@ -22,11 +22,10 @@ from ..canvas import (
     sentence_canvas,
     signed_colour,
     text_on,
-    unit_of,
 )
 from ..canvas.sentence import PAD, TALL
 from ..results.explanation import Explanation
-from .style import bare, centred, colour_bar, figure_of, new_axes
+from .style import bare, centred, colour_bar, figure_of, legend_lines, new_axes
 
 LETTER = 0.2  # inches
 
@@ -40,10 +39,11 @@ def plot_sentence(
     edges: Tensor | Mapping[Edge, float] | None = None,
     title: str | None = None,
     unit: str | None = None,
+    classes: Sequence[str] | None = None,
     canvas: Sentence | None = None,
     ax: Axes | None = None,
 ) -> Figure:
-    """Draw signed scores on the words of a sentence: red words speak for the prediction, blue ones against it.
+    """Draw signed scores on the words of a sentence: red words raise the explained output, blue ones lower it.
 
     Long sentences take several lines; an arc that runs to a margin goes on in another line.
 
@@ -55,6 +55,7 @@ def plot_sentence(
         edges: scores of arcs, [E] or by pair of words; of an explanation its own by default.
         title: above the picture.
         unit: what the scores are measured in, for the colour bar; by default what the explanation says.
+        classes: names of the classes, for the legend; their numbers by default.
         canvas: a sentence that is laid out already.
         ax: where to draw; a new figure by default.
 
@@ -71,7 +72,7 @@ def plot_sentence(
     norm = centred([*of_words, *of_arcs.values()])
     if ax is None:
         width, height = (side * LETTER for side in canvas.size)
-        ax = new_axes((max(width, 4.6), max(height, 0.6) + 0.65 + 0.3 * (title is not None)))
+        ax = new_axes((max(width, 4.6), max(height, 0.6) + 1.05 + 0.3 * (title is not None)))
     bare(ax, title)
     draw_sentence(
         ax,
@@ -79,7 +80,7 @@ def plot_sentence(
         {word: signed_colour(score, norm.halfrange) for word, score in enumerate(of_words)},
         {edge: signed_colour(score, norm.halfrange) for edge, score in of_arcs.items()},
     )
-    colour_bar(ax, norm, unit or unit_of(scores), below=True)
+    colour_bar(ax, norm, *legend_lines(scores, unit, classes))
     return figure_of(ax)
 
 

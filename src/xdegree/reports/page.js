@@ -31,6 +31,7 @@ class Drawing {
     Plotly.react(this.div, traces, this.frame(layout, image), this.config());
     find("caption").textContent = view.title;
     find("unit").textContent = view.unit;
+    find("account").textContent = view.account ? `${view.account[0].toUpperCase()}${view.account.slice(1)}.` : "";
     find("most").textContent = `+${view.most.toPrecision(3)}`;
     find("least").textContent = `−${view.most.toPrecision(3)}`;
   }

@@ -13,11 +13,12 @@ from typing import Any
 
 from plotly.offline import get_plotlyjs  # type: ignore[import-untyped]
 
-from ..canvas import Canvas, described, explained_node, graph_canvas, signed_text
+from ..canvas import Canvas, alike, described, explained_node, graph_canvas, output_name, signed_text
 from ..results.explanation import Explanation
 from ..results.files import write_text
+from ..results.notebook import frame
 from ..results.tree import ExplanationTree, Group
-from .tables import groups_table, nodes_table, prediction_table, settings_table
+from .tables import groups_table, meaning, nodes_table, prediction_table, settings_table
 from .views import scene
 
 MOST_NODES = 3000  # more than that no browser draws while somebody waits
@@ -28,6 +29,16 @@ class HtmlReport:
     """A page that opens from disk, with its drawing library inside."""
 
     html: str
+    title: str = "report"
+
+    def __repr__(self) -> str:
+        size = len(self.html)
+        said = f"{size / 1e6:.1f} MB" if size > 1e6 else f"{size / 1e3:.0f} kB"
+        return f"HtmlReport({self.title!r}, {said}; save(path) writes the file)"
+
+    def _repr_html_(self) -> str:
+        """How notebooks show it: the page in a frame of bounded height."""
+        return frame(self.html)
 
     def save(self, path: str | Path) -> Path:
         """Write the page, whole or not at all."""
@@ -39,7 +50,7 @@ def report(
     tree: ExplanationTree | None = None,
     *,
     on: Canvas | None = None,
-    groups: Iterable[Group] = (),
+    groups: Mapping[str, Group] | Iterable[Group] = (),
     classes: Sequence[str] | None = None,
     truth: Iterable[int] = (),
     index: int | None = None,
@@ -53,7 +64,7 @@ def report(
         tree: what `agglomerate` returned for the same prediction: adds the slider and the groups.
         on: how to draw: ``molecule_canvas(…)``, ``sentence_canvas(…)`` or ``graph_canvas(…)`` of `xdegree.canvas`; by
             default the nodes that can contribute, as a graph.
-        groups: further groups to list, with what they contribute.
+        groups: further groups to list, with what they contribute; by name if they have names.
         classes: names of the classes; their numbers by default.
         truth: the nodes that should matter; drawn with a ring.
         index: the explained node, drawn as a diamond; by default that of the explanation, where it is clear that a
@@ -78,31 +89,42 @@ def report(
         )
     link = f"link {explanation.index}" if explanation.level == "link" else None
     what = f"node {index}" if index is not None else link or f"this {canvas.kind}"
-    heading = title or f"Why {names[explanation.target]} for {what}?"
-    listed = groups_table(tree, tuple(groups), canvas)
+    heading = title or f"Why {_explained(explanation, classes)} for {what}?"
+    named = dict(groups) if isinstance(groups, Mapping) else {}
+    listed = groups_table(tree, named or tuple(groups), canvas)  # type: ignore[arg-type]
     content = {
-        **scene(explanation, tree, canvas, index=index, truth=set(truth)),
+        **scene(explanation, tree, canvas, index=index, truth=set(truth), classes=classes),
         "listed": [
             {
-                "title": f"A group of {len(group.nodes)}: {signed_text(group.score)}",
+                "title": f"{name or 'A group'}, {len(group.nodes)} {canvas.node}s: {signed_text(group.score)}",
                 "nodes": [place for place, node in enumerate(canvas.places) if node in group.nodes],
             }
-            for group in listed.groups
+            for name, group in listed.groups
         ],
     }
     parts = {
         "title": escape(heading),
+        "meaning": meaning(explanation, classes, canvas.node),
         "prediction": prediction_table(explanation, names),
         "nodes": nodes_table(explanation, canvas),
         "groups": listed.html,
         "settings": settings_table(explanation, tree, settings or {}),
         "hidden": "" if tree is not None and tree.levels else "hidden",
-        "style": _text("page.css"),
-        "script": _text("page.js"),
+        "style": text_of("page.css"),
+        "script": text_of("page.js"),
         "content": _packed(json.dumps(content, separators=(",", ":"))),
         "library": _library(),
     }
-    return HtmlReport(_filled(_text("page.html"), parts))
+    return HtmlReport(filled(text_of("page.html"), parts), heading)
+
+
+def _explained(e: Explanation, classes: Sequence[str] | None) -> str:
+    """What the question is about: a class, or the value of the only output."""
+    name = output_name(e, classes)
+    if len(e.prediction) > 1:
+        return name
+    value = alike(e.prediction.tolist())[0]
+    return value if classes is None else f"{name} {value}"
 
 
 def _check_same(e: Explanation, tree: ExplanationTree) -> None:
@@ -143,11 +165,12 @@ def _packed(text: str) -> str:
     return base64.b64encode(gzip.compress(text.encode(), 9, mtime=0)).decode()
 
 
-def _text(name: str) -> str:
+def text_of(name: str) -> str:
+    """A file of this folder."""
     return (files(__package__) / name).read_text(encoding="utf-8")
 
 
-def _filled(template: str, parts: Mapping[str, Any]) -> str:
+def filled(template: str, parts: Mapping[str, Any]) -> str:
     """The template with its ``{{name}}`` replaced, once: what a part holds is not looked at again."""
     pieces = template.split("{{")
     filled = [pieces[0]]

@@ -1,22 +1,54 @@
 """The parts of a report that are plain HTML, readable without any script. All text of users is escaped here."""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from importlib.metadata import version
 from math import isfinite
 
-from ..canvas import Canvas, largest, node_scores, signed_colour, signed_text, text_on
+from ..canvas import (
+    Canvas,
+    account_line,
+    alike,
+    largest,
+    node_scores,
+    output_name,
+    signed_colour,
+    signs_line,
+    text_on,
+)
 from ..results.explanation import Explanation
 from ..results.tree import ExplanationTree, Group
 from .views import short_name
 
 MOST_CLASSES, MOST_ROWS, MOST_NAMES = 30, 12, 14
+PAPER = "https://openreview.net/forum?id=Ve0Wth3ptT_"
+"""Where the method is described: a page that opens from disk has no other pages beside it."""
+
+
+def meaning(e: Explanation, classes: Sequence[str] | None, node: str) -> str:
+    """What the numbers of the page mean, in three sentences for somebody who has read nothing else."""
+    measured = (
+        "the strength of what it carries into the last hidden layer"
+        if e.reading == "strength"
+        else f"what it contributes to {output_name(e, classes)}"
+    )
+    article = "an" if node[0] in "aeiou" else "a"
+    how = "found by decomposing the model's own computation (DEGREE)"
+    sentences = [
+        signs_line(e, classes),
+        account_line(e, classes),
+        f"the score of {article} {node} is {measured}, {how}: nothing is removed from the graph or trained",
+    ]
+    text = " ".join(escape(f"{line[0].upper()}{line[1:]}.") for line in sentences if line)
+    return f"{text} <a href='{PAPER}' rel='noreferrer'>How it works</a>"
 
 
 def prediction_table(e: Explanation, names: Sequence[str]) -> str:
     """Every class with the model's output, the explained one marked; with shares where outputs can be logits."""
     outputs = e.prediction.tolist()
+    texts = alike(outputs)
     order = sorted(range(len(outputs)), key=lambda number: -outputs[number])
     shown = order[:MOST_CLASSES]
     if e.target not in shown:
@@ -30,10 +62,10 @@ def prediction_table(e: Explanation, names: Sequence[str]) -> str:
         share = "" if shares is None else f"<td class='number'>{shares[number]:.1%}</td>"
         rows.append(
             f"<tr{marked}><th scope='row'>{escape(names[number])}{note}</th>"
-            f"<td class='number'>{signed_text(outputs[number])}</td>{share}<td>{_bar(outputs[number], most)}</td></tr>"
+            f"<td class='number'>{texts[number]}</td>{share}<td>{_bar(outputs[number], most)}</td></tr>"
         )
     left = f"<p class='note'>{len(order) - len(shown)} more classes</p>" if len(order) > len(shown) else ""
-    head = ("class", "output", *(["softmax"] if shares is not None else []), "")
+    head = ("class" if len(outputs) > 1 else "", "output", *(["softmax"] if shares is not None else []), "")
     return f"{_table(head, rows)}{left}"
 
 
@@ -54,8 +86,8 @@ def nodes_table(e: Explanation, canvas: Canvas) -> str:
     order = sorted(canvas.places, key=lambda node: -abs(scores[node]))[:MOST_ROWS]
     most = max((abs(scores[node]) for node in order), default=0.0)
     rows = [
-        f"<tr><th scope='row'>{escape(short_name(canvas, node))}</th>{_score(scores[node], most)}</tr>"
-        for node in order
+        f"<tr><th scope='row'>{escape(short_name(canvas, node))}</th>{_score(scores[node], most, text)}</tr>"
+        for node, text in zip(order, alike(scores[node] for node in order), strict=True)
     ]
     return _table((canvas.node, "contribution"), rows)
 
@@ -64,27 +96,32 @@ def nodes_table(e: Explanation, canvas: Canvas) -> str:
 class Listed:
     """The groups of the table and the table; its buttons name groups by their place."""
 
-    groups: tuple[Group, ...]
+    groups: tuple[tuple[str, Group], ...]
+    """With their names, which are empty where they have none."""
     html: str
 
 
-def groups_table(tree: ExplanationTree | None, more: tuple[Group, ...], canvas: Canvas) -> Listed:
+def groups_table(tree: ExplanationTree | None, more: Mapping[str, Group] | Sequence[Group], canvas: Canvas) -> Listed:
     """Given groups, then those of the tree with the largest scores; of single nodes there is a table already."""
+    given = list(more.items()) if isinstance(more, Mapping) else [("", group) for group in more]
     grown = [] if tree is None else [group for group in tree.groups.values() if len(group.nodes) > 1]
     grown.sort(key=lambda group: (-abs(group.score), len(group.nodes)))
-    groups = (*more, *grown[:MOST_ROWS])
+    groups = (*given, *(("", group) for group in grown[:MOST_ROWS]))
     if not groups:
         return Listed((), "<p class='note'>No groups were asked for.</p>")
-    most = largest(group.score for group in groups)
+    most = largest(group.score for _, group in groups)
     merges = () if tree is None else tree.merges
-    joined = {m.union.nodes: (str(m.level), signed_text(m.interaction, most)) for m in merges}
+    joined = {m.union.nodes: (str(m.level + 1), m.interaction) for m in merges}
+    met = [joined.get(group.nodes, ("", None)) for _, group in groups]
+    texts = alike([*(group.score for _, group in groups), *(inter or 0.0 for _, inter in met)])
     rows = []
-    for number, group in enumerate(groups):
-        level, interaction = joined.get(group.nodes, ("", ""))
+    for number, ((name, group), (level, inter)) in enumerate(zip(groups, met, strict=True)):
+        interaction = "" if inter is None else texts[len(groups) + number]
         rows.append(
             f"<tr><th scope='row'><button type='button' class='group' data-group='{number}'>"
-            f"{_members(group.nodes, canvas)}</button></th><td class='number' data-head='size'>{len(group.nodes)}</td>"
-            f"{_score(group.score, most)}<td class='number' data-head='interaction'>{interaction}</td>"
+            f"{f'<b>{escape(name)}</b> ' if name else ''}{_members(group.nodes, canvas)}</button></th>"
+            f"<td class='number' data-head='size'>{len(group.nodes)}</td>{_score(group.score, most, texts[number])}"
+            f"<td class='number' data-head='interaction'>{interaction}</td>"
             f"<td class='number' data-head='level'>{level}</td></tr>"
         )
     heads = ("group", "size", "contribution", "interaction", "level")
@@ -103,7 +140,7 @@ def settings_table(e: Explanation, tree: ExplanationTree | None, more: Mapping[s
     """Everything that another run needs to come to the same numbers."""
     said: dict[str, object] = {
         **more,
-        "explained": f"row {e.index} of the output, class {e.target}",
+        "explained": f"row {e.index} of the output" + (f", class {e.target}" if len(e.prediction) > 1 else ""),
         "reading": e.reading,
         "scores of": e.of if e.edge_scoring is None else f"{e.of}, edges by {e.edge_scoring}",
         "nodes": f"{len(e.nodes)} of {e.num_nodes} can contribute",
@@ -117,16 +154,21 @@ def settings_table(e: Explanation, tree: ExplanationTree | None, more: Mapping[s
             said |= {f"agglomeration, options: {name}": value for name, value in tree.options.to_dict().items()}
     said |= {name: version(name) for name in ("xdegree", "torch", "torch_geometric")}
     rows = [
-        f"<tr><th scope='row'>{escape(name)}</th><td>{escape('not set' if value is None else str(value))}</td></tr>"
+        f"<tr><th scope='row'>{escape(name)}</th><td>{_breakable('not set' if value is None else str(value))}</td></tr>"
         for name, value in said.items()
     ]
     return _table(("setting", "value"), rows)
 
 
-def _score(score: float, most: float) -> str:
+def _breakable(text: str) -> str:
+    """A value that may be broken where a reader would break it: behind the slashes and dots of paths and names."""
+    return re.sub(r"([/\\_:]|\.(?=[a-zA-Z]))(?=\S)", r"\1<wbr>", escape(text))
+
+
+def _score(score: float, most: float, text: str) -> str:
     colour = signed_colour(score, most)
-    text = f"<span class='score' style='background:{colour};color:{text_on(colour)}'>{signed_text(score, most)}</span>"
-    return f"<td class='number' data-head='contribution'>{text}</td>"
+    shown = f"<span class='score' style='background:{colour};color:{text_on(colour)}'>{text}</span>"
+    return f"<td class='number' data-head='contribution'>{shown}</td>"
 
 
 def _table(heads: Sequence[str], rows: Sequence[str]) -> str:

@@ -1,7 +1,7 @@
 """What the drawing of a report shows: places, and for single nodes and each level who belongs together."""
 
 from base64 import b64encode
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
@@ -12,6 +12,7 @@ from ..canvas import (
     Canvas,
     Edge,
     Sentence,
+    account_line,
     edge_scores,
     is_dark,
     largest,
@@ -20,10 +21,11 @@ from ..canvas import (
     sentence_canvas,
     signed_colour,
     signed_text,
+    signs_line,
     unit_of,
 )
 from ..results.explanation import Explanation
-from ..results.tree import ExplanationTree
+from ..results.tree import ExplanationTree, Level
 
 NARROW = 24.0  # letters of a line on a phone
 View = dict[str, Any]
@@ -33,7 +35,13 @@ SHADES = 16  # of edges to each side: each shade is a line of its own to the lib
 
 
 def scene(
-    e: Explanation, tree: ExplanationTree | None, canvas: Canvas, *, index: int | None, truth: set[int]
+    e: Explanation,
+    tree: ExplanationTree | None,
+    canvas: Canvas,
+    *,
+    index: int | None,
+    truth: set[int],
+    classes: Sequence[str] | None,
 ) -> dict[str, Any]:
     """All that the page's script draws, as plain values."""
     number = {node: place for place, node in enumerate(canvas.places)}
@@ -48,7 +56,7 @@ def scene(
         "layouts": [_layout(each) for each in layouts],
         "views": [
             {**view, "images": [_image(each, colours) for each in layouts]}
-            for view, colours in (_singles(e, canvas), *_levels(tree, canvas))
+            for view, colours in (_singles(e, canvas, classes), *_levels(tree, canvas, classes))
         ],
     }
 
@@ -81,7 +89,7 @@ def _short(number: float) -> float:
     return float(f"{number:.5g}")
 
 
-def _singles(e: Explanation, canvas: Canvas) -> tuple[View, Painting]:
+def _singles(e: Explanation, canvas: Canvas, classes: Sequence[str] | None) -> tuple[View, Painting]:
     """Every node by itself, and the edges where those were scored."""
     nodes = node_scores(e)
     edges = {edge: score for edge, score in edge_scores(e).items() if edge in canvas.paths}
@@ -90,7 +98,8 @@ def _singles(e: Explanation, canvas: Canvas) -> tuple[View, Painting]:
     colours = {node: signed_colour(nodes[node], most) for node in canvas.places}
     view = {
         "title": f"Every {canvas.node} by itself",
-        "unit": unit_of(e),
+        **_words(e, classes),
+        "account": "",  # it stands at the top of the page
         "most": most,
         "group": list(range(len(canvas.places))),
         "groups": [{**_colour(colours[node]), "text": signed_text(nodes[node], most)} for node in canvas.places],
@@ -100,12 +109,21 @@ def _singles(e: Explanation, canvas: Canvas) -> tuple[View, Painting]:
     return view, (colours, {edge: signed_colour(score, most) for edge, score in edges.items()})
 
 
-def _levels(tree: ExplanationTree | None, canvas: Canvas) -> list[tuple[View, Painting]]:
+def _words(result: Explanation | ExplanationTree, classes: Sequence[str] | None, level: Level | None = None) -> View:
+    return {
+        "unit": f"{unit_of(result, classes)}: {signs_line(result, classes)}",
+        "account": account_line(result, classes, level),
+    }
+
+
+def _levels(tree: ExplanationTree | None, canvas: Canvas, classes: Sequence[str] | None) -> list[tuple[View, Painting]]:
     if tree is None or not tree.levels:
         return []
     most = largest(group.score for level in tree.levels for group in level)
     alone = {node: leaf.score for leaf in tree.leaves for node in leaf.nodes}
-    return [_level(number, tree, canvas, most, alone) for number in range(len(tree.levels))]
+    shown = [_level(number, tree, canvas, most, alone) for number in range(len(tree.levels))]
+    words = [_words(tree, classes, level) for level in tree.levels]
+    return [({**view, **said}, colours) for (view, colours), said in zip(shown, words, strict=True)]
 
 
 def _level(
@@ -124,8 +142,7 @@ def _level(
     ]
     said = ", ".join(signed_text(group.score, most) for group in level[:4]) + (", …" if len(level) > 4 else "")
     view = {
-        "title": f"Level {number} of {len(tree.levels) - 1}: {len(level)} group{'s' * (len(level) != 1)} ({said})",
-        "unit": unit_of(tree),
+        "title": f"Level {number + 1} of {len(tree.levels)}: {len(level)} group{'s' * (len(level) != 1)} ({said})",
         "most": most,
         "group": [where.get(node, -1) for node in canvas.places],
         "groups": groups,

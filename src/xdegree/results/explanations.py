@@ -47,6 +47,12 @@ class Explanations(Sequence[Explanation]):
     def __repr__(self) -> str:
         return f"{type(self).__name__}({len(self)}, by {self[0].of}, reading={self[0].reading!r})"
 
+    def _repr_html_(self) -> str:
+        """How notebooks show it."""
+        from .notebook import explanations_table
+
+        return explanations_table(self)
+
     def to_dataframe(self) -> "pandas.DataFrame":
         """The tables of all explanations below each other, with what is explained and its class (needs pandas)."""
         pandas = load_pandas()

@@ -133,6 +133,12 @@ class HeteroExplanation:
             f" top={{{best}}}{account(self)})"
         )
 
+    def _repr_png_(self) -> bytes | None:
+        """How notebooks show it: as a picture, where the extra for plots is installed, else as text."""
+        from .notebook import picture
+
+        return picture(self)
+
     def to_dataframe(self) -> "pandas.DataFrame":
         """One row per node (edge, feature), sorted by magnitude (needs pandas)."""
         pandas = load_pandas()

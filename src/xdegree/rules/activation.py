@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from ..engine.portions import Portions, carries, spread, total_of
@@ -28,6 +29,8 @@ def activation(call: Call, x: Portions, *args: Any, **kwargs: Any) -> Tensor:
         raise NotImplementedError("an activation whose bounds carry portions has no rule; use maximum and minimum")
     if call.total.dim() > x.dim():  # bounds that are tensors may bring more dimensions
         x = Portions(x.total, spread(x.target, call.total.dim()))
+    if call.options.bound == "output" and call.op.overloadpacket is aten.relu:
+        return torch.minimum(x.target.clamp_min(0), call.total)  # what all orders give within the output
     return telescope(call, lambda t: call.op(t, *args, **kwargs), x)
 
 

@@ -91,7 +91,8 @@
   }
 
   /* The elements of a drawing under a layer of colours; groups are marked, and those of the active one selected. */
-  function elements(drawing, layer, a, b, active) {
+  function elements(drawing, layer, a, b, active, numbers) {
+    const numbered = drawing.numbered && (numbers || []).includes("numbers");
     const marks = [new Set(a || []), new Set(b || [])];
     const owner = layer.groups ? {} : null;
     const nodes = drawing.nodes.map((node, i) => {
@@ -100,7 +101,7 @@
       if (owner) owner[node.node] = layer.groups[i];
       return {
         data: {
-          id: `${drawing.key}-${node.node}`, key: drawing.key, node: node.node, label: node.label, name: node.name,
+          id: `${drawing.key}-${node.node}`, key: drawing.key, node: node.node, label: numbered ? `${node.label} ${node.node}` : node.label, name: node.name,
           width: node.width, height: node.height, colour: layer.colours[i], ink: layer.inks[i],
           score: alone ? null : layer.scores[i],
         },
@@ -118,16 +119,16 @@
       const at = Math.min(Math.max(Number(level) || 0, 0), growth.levels.length - 1);
       return { ...growth.levels[at], most: growth.most, caption: `what each group contributes to ${growth.name}` };
     }
-    if (view === "compare" && fits(first)) return first;
+    if (view === "compare" && first && first.key === drawing.key) return first;
     return { ...drawing.layers[target], caption: drawing.captions[target] };
   }
 
   let legends = [];
-  function draw(drawing, view, target, growth, level, first, a, b, into) {
+  function draw(drawing, view, target, growth, level, first, a, b, into, numbers) {
     if (!drawing || target === null || !drawing.layers[target]) return [skip(), skip(), skip(), skip()];
     settle();
     const layer = chosenLayer(drawing, view, target, growth, level, first);
-    const shown = elements(drawing, layer, a, b, into === "b" ? 1 : 0);
+    const shown = elements(drawing, layer, a, b, into === "b" ? 1 : 0, numbers);
     const legend = [signed(-layer.most), signed(layer.most), layer.caption];
     /* Most clicks leave the legend as it is, and whatever is set anew costs a round through the whole page. */
     const told = legend.map((text, i) => (text === legends[i] ? skip() : text));
@@ -135,11 +136,12 @@
     return [shown, ...told];
   }
 
-  function drawSecond(drawing, view, target, second, a, b) {
+  /* What belongs to another class, but to the same graph, stays, dimmed by the page, until the answer is there. */
+  function drawSecond(drawing, view, target, second, a, b, numbers) {
     if (view !== "compare") return [skip(), skip(), skip(), skip()];
-    const fits = drawing && second && second.key === drawing.key && second.target === target;
+    const fits = drawing && second && second.key === drawing.key;
     if (!fits) return [[], "", "", ""];
-    return [elements(drawing, second, a, b, null), signed(-second.most), signed(second.most), second.caption];
+    return [elements(drawing, second, a, b, null, numbers), signed(-second.most), signed(second.most), second.caption];
   }
 
   /* A drawing that is much wider than high, as a short sentence, needs less room. */
@@ -153,7 +155,8 @@
 
   function views(view, drawing) {
     const shape = drawing && flat(drawing) ? "flat" : "";
-    return ["growth", "compare"].map((name) => name !== view).concat(`stage ${view} ${shape}`);
+    const switched = drawing && drawing.numbered ? "switch" : "switch none";
+    return ["growth", "compare"].map((name) => name !== view).concat(`stage ${view} ${shape}`, switched);
   }
 
   function hover(overFirst, overSecond, drawing, view) {
@@ -205,6 +208,24 @@
     };
     document.addEventListener(kind, tell, true);
   }
+
+  /* A row of the list of scores lights its node, in both drawings; a second click puts the light out. */
+  document.addEventListener("click", (event) => {
+    const row = event.target instanceof Element ? event.target.closest("#scores button[data-node]") : null;
+    if (!row) return;
+    const on = row.getAttribute("aria-pressed") !== "true";
+    for (const other of document.querySelectorAll("#scores button[data-node]")) {
+      other.setAttribute("aria-pressed", String(on && other === row));
+    }
+    for (const name of ["graph", "second"]) {
+      const found = stage(document.getElementById(name));
+      if (!found) continue;
+      const { cy } = found._cyreg;
+      cy.nodes().removeClass("lit");
+      if (on && name === "graph") found.scrollIntoView({ block: "nearest" }); /* on a phone it is above the list */
+      if (on) cy.nodes().filter((node) => String(node.data("node")) === row.dataset.node).addClass("lit");
+    }
+  });
 
   /* The lasso: a line around nodes, drawn by mouse, pen or finger, and closed by letting go. */
   let lasso = null;

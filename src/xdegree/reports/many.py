@@ -1,0 +1,93 @@
+"""Many predictions on one page: what each kind contributes, which subgraphs come back, filtered as a reader likes."""
+
+import json
+from collections.abc import Iterable, Sequence
+from html import escape
+from typing import Any
+
+from torch_geometric.data import Data
+
+from ..canvas import SIGNED, Overview, overview
+from ..canvas.overview import Kinds, Section
+from ..results.explanation import Explanation
+from ..results.hetero import HeteroExplanation
+from .report import HtmlReport, filled, text_of
+
+MOST_NAMES = 400  # of a section: those that occur most, since a page must stay small
+
+
+def report_many(
+    explanations: Iterable[Explanation | HeteroExplanation],
+    graphs: Sequence[Data] | Data | None = None,
+    *,
+    kinds: Kinds | None = None,
+    features: Sequence[str] | None = None,
+    classes: Sequence[str] | None = None,
+    fragments: Sequence[Sequence[tuple[str, Sequence[int], float]]] | None = None,
+    title: str | None = None,
+) -> HtmlReport:
+    """Put many explanations on one page, with filters by class, by right or wrong predictions, and by size.
+
+    Args:
+        explanations: of many predictions, in one reading.
+        graphs: their graphs in the same order, or the one graph that all are of, see `xdegree.canvas.overview`.
+        kinds: what to call the kind of each node; by default types, elements, words, hops or degrees.
+        features: names of features, for explanations with ``of="feature"``.
+        classes: names of the classes; their numbers by default.
+        fragments: of each explanation named groups of nodes with what they contribute as one group; by default
+            the functional groups that RDKit knows, with the sums of their single scores.
+        title: of the page.
+
+    Returns:
+        The page, one file that needs nothing else; its `save` writes it.
+    """
+    found = overview(explanations, graphs, kinds=kinds, features=features, classes=classes, fragments=fragments)
+    heading = title or f"What {len(found.rows)} predictions are made of"
+    parts = {
+        "title": escape(heading),
+        "meaning": escape(_meaning(found)),
+        "style": text_of("page.css") + text_of("many.css"),
+        "script": text_of("many.js"),
+        "content": json.dumps(_content(found, classes), separators=(",", ":")).replace("<", "\\u003c"),
+    }
+    return HtmlReport(filled(text_of("many.html"), parts), heading)
+
+
+def _meaning(found: Overview) -> str:
+    return (
+        f"A dot is one prediction, and stands at what all {found.what} of one kind contribute to it ({found.unit})."
+        " Red raises the output, blue lowers it; the dark line is the mean. Scores of single nodes need not add up to a"
+        " prediction: what they do only together is in none of these sums."
+    )
+
+
+def _content(found: Overview, classes: Sequence[str] | None) -> dict[str, Any]:
+    targets = sorted({row.target for row in found.rows})
+    names = {t: classes[t] if classes is not None and t < len(classes) else f"class {t}" for t in targets}
+    how = "contribution of the group as a whole" if found.exact else "sum of the scores of its single atoms"
+    strong = "Connected nodes of one sign, each with at least half of the largest score of its prediction;"
+    sections = [
+        ("kinds", f"Kinds of {found.what}", "All of a kind in a prediction, added up.", found.kinds),
+        ("fragments", "Functional groups", f"As RDKit finds them; a number is the {how}.", found.fragments),
+        ("subgraphs", "Subgraphs that come back", f"{strong} a number is the sum of their scores.", found.subgraphs),
+    ]
+    return {
+        "rows": [[row.title, row.target, _short(row.output), row.right, row.size] for row in found.rows],
+        "classes": names,
+        "scale": SIGNED[::16],
+        "unit": found.unit,
+        "sections": [
+            {"key": key, "title": title, "note": note, "names": _named(section)}
+            for key, title, note, section in sections
+            if section
+        ],
+    }
+
+
+def _named(section: Section) -> list[list[Any]]:
+    often = sorted(section.items(), key=lambda item: -len(item[1]))[:MOST_NAMES]
+    return [[name, [[o.row, _short(o.score), o.size] for o in listed]] for name, listed in often]
+
+
+def _short(number: float) -> float:
+    return float(f"{number:.5g}")
