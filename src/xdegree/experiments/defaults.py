@@ -17,6 +17,7 @@ from ..models import Network
 from ..recipes import Kind, Recipe
 from ..results.tables import Table, spread
 from ..training import TrainingResult
+from .ablation import described
 from .page import Outcome
 from .rankings import HOPS, IG_STEPS, READINGS, SETTINGS, SIGNED, Case, cases, decomposed, others
 from .store import NODE_SETS, Bench
@@ -41,9 +42,9 @@ BY_TASK = (
 )
 """One reading for graphs, another for nodes."""
 NAMED = (
-    *(f"{reading}: bounded" for reading in READINGS),
-    *("contribution: paper", "impact: removal", "contribution for graphs, impact for nodes: bounded"),
-    "contribution for graphs, |contribution| for nodes: bounded",
+    *("contribution: bounded", "impact: bounded", "contribution for graphs, impact for nodes: bounded"),
+    *("|contribution|: bounded", "margin: bounded", "contribution for graphs, |contribution| for nodes: bounded"),
+    *("contribution: paper", "impact: removal"),
 )
 """Candidates that the shorter tables have in any case."""
 BEST = 8
@@ -212,16 +213,17 @@ def outcome(
         _standings("The best candidates, the named ones and all other methods", short, ranked),
         _matrix(ranked),
         _left_out_table(order, columns),
-        _columns_table([c for c in short if c in NAMED or c in best[:3] or c in _rivals(order)], columns),
+        _columns_table([c for c in order if c in (*NAMED[:3], *best[:2], *_rivals(order))], columns),
         _models_table(cells),
+        _settings_table(),
         _standings("All candidates", order, ranked),
     ]
     return Outcome("defaults", "Which reading, which options: the trial of defaults", _about(bench, missing), tables)
 
 
 def _rivals(order: Sequence[str]) -> list[str]:
-    best = [candidate for candidate in order if not is_ours(candidate)][:3]
-    return [*best, "|gradient|", "occlusion", HOPS]
+    best = [candidate for candidate in order if not is_ours(candidate)][:2]
+    return [*best, "|gradient|", HOPS]
 
 
 def _standings(title: str, candidates: Sequence[str], ranked: dict[str, Standing]) -> Table:
@@ -278,6 +280,17 @@ def _models_table(cells: Iterable[Sequence[dict[str, Any]]]) -> Table:
     return Table("The models", head, tuple(rows), (note,))
 
 
+def _settings_table() -> Table:
+    rows = [(name, described(s.options), s.baseline, str(s.steps)) for name, s in SETTINGS.items()]
+    notes = (
+        "Options that are not named are the paper's, `Options.paper()`.",
+        "In several steps activations are taken target last and biases left to the background in any case.",
+        "The mean is that of the nodes of the graph; where features are constant it counts as zero.",
+        '`product="share"` is not tried: with attention whole these models multiply no portions, it changes nothing.',
+    )
+    return Table("The settings", ("setting", "options", "baseline", "steps"), tuple(rows), notes)
+
+
 def _about(bench: Bench, missing: dict[str, str]) -> str:
     most = QUICK if bench.quick else MOST
     how = (
@@ -291,14 +304,9 @@ def _about(bench: Bench, missing: dict[str, str]) -> str:
     )
     what = (
         "Readings: the contribution to the predicted class, its size, its margin over the contribution to the"
-        " runner-up, and the impact (norm over all classes, centred). Settings: “paper” is `Options.paper()`; “both"
-        " orders” takes activations so; “bounded” is both orders with attention whole and portions bounded by the"
-        " output; “removal” is target last with biases in the background and attention whole; “gate” takes activations"
-        " so, with attention whole; “4 steps” is removal in four steps of the path. “From the mean” starts at the mean"
-        " features of the graph instead of zero; where features are constant the two are the same."
-        f" Integrated gradients (IG) have {IG_STEPS} steps. The choice of `product` is not in the table: with attention"
-        " whole these models multiply no portions, and it changes nothing. Hop distance ties all nodes of a graph"
-        " prediction. Edges, regressions, links and other layers were not tried."
+        " runner-up, and the impact (norm over all classes, centred). What the settings are called is listed below."
+        f" Integrated gradients (IG) have {IG_STEPS} steps. Hop distance ties all nodes of a graph prediction. Edges,"
+        " regressions, links and other layers were not tried."
     )
     parts = [how, what]
     if missing:
