@@ -442,6 +442,10 @@ def test_shared_products_change_nothing_where_attention_is_whole(kind):
             assert torch.equal(both[0].target, both[1].target)
 
 
+def test_what_the_trial_calls_bounded_is_the_default():
+    assert replace(SETTINGS["bounded"].options, product="share") == Options()
+
+
 def test_the_trial_ranks_all_candidates_and_is_resumed(bench, monkeypatch):
     monkeypatch.setattr(defaults, "DATASETS", ("tree_cycles", "mutag", "absent"))
     monkeypatch.setattr(defaults, "QUICK", 2)
