@@ -381,6 +381,12 @@ def test_a_standing_has_the_mean_the_shortfall_and_the_worst_column():
     assert found.by_seed == pytest.approx((0.65, 0.75))
 
 
+def test_candidates_are_compared_column_by_column(monkeypatch):
+    monkeypatch.setattr(defaults, "PAIRS", (("x: one", "y: one"),))
+    (row,) = defaults._pairs_table(two_columns()).rows
+    assert row == ("x: one", "y: one", "-0.050 ± 0.450", "-0.050", "1 : 1", "-0.500, B GCN")
+
+
 def test_with_a_dataset_left_out_the_choice_is_made_on_the_others():
     assert defaults.left_out(["x: one", "y: one", "z"], two_columns()) == {
         "A": ("y: one", pytest.approx(0.5)),

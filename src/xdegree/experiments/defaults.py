@@ -8,7 +8,7 @@ truth. A choice made on all columns is judged on columns that it was made on, so
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from statistics import fmean
+from statistics import fmean, median, stdev
 from typing import Any
 
 from .. import recipes
@@ -47,6 +47,14 @@ NAMED = (
     *("contribution: paper", "impact: removal"),
 )
 """Candidates that the shorter tables have in any case."""
+_BY_TASK = NAMED[2]
+PAIRS = (
+    *(("contribution: bounded", "contribution: paper"), ("impact: bounded", "contribution: bounded")),
+    *((_BY_TASK, "contribution: bounded"), (_BY_TASK, "impact: bounded"), (_BY_TASK, "impact: removal")),
+    *(("contribution for graphs, impact for nodes: 4 steps, from the mean", _BY_TASK), ("|gradient|", _BY_TASK)),
+    ("IG from the mean for graphs, IG norm from the mean for nodes", _BY_TASK),
+)
+"""Candidates that are compared column by column: a mean can be due to one column alone."""
 BEST = 8
 """Further candidates in the shorter tables."""
 
@@ -218,6 +226,7 @@ def outcome(
         _standings("The best candidates, the named ones and all other methods", short, ranked),
         _matrix(ranked),
         _left_out_table(order, columns),
+        _pairs_table(columns),
         _columns_table([c for c in order if c in (*NAMED[:3], *best[:2], *_rivals(order))], columns),
         _models_table(cells),
         _settings_table(),
@@ -267,6 +276,26 @@ def _left_out_table(order: Sequence[str], columns: Sequence[Column]) -> Table:
         rows.append((f"fixed: {candidate}", *(f"{value:.3f}" for value in by_name), f"{fmean(by_name):.3f}"))
     head = ("chosen among", *names, "mean")
     return Table("Chosen on the other datasets, judged on this one", head, tuple(rows), tuple(notes))
+
+
+def _pairs_table(columns: Sequence[Column]) -> Table:
+    rows = []
+    for first, second in PAIRS:
+        gains = [column.auc(first) - column.auc(second) for column in columns]
+        error = stdev(gains) / len(gains) ** 0.5 if len(gains) > 1 else 0.0
+        counts = (sum(gain > 0 for gain in gains), sum(gain < 0 for gain in gains))
+        most = max(zip(gains, columns, strict=True), key=lambda pair: abs(pair[0]))
+        by = (f"{fmean(gains):+.3f} ± {error:.3f}", f"{median(gains):+.3f}", "{} : {}".format(*counts))
+        rows.append((first, second, *by, f"{most[0]:+.3f}, {most[1].title}"))
+    head = (
+        "first",
+        "second",
+        "gain of the first, mean ± standard error",
+        "median",
+        "better : worse",
+        "largest gain or loss",
+    )
+    return Table("Compared column by column", head, tuple(rows))
 
 
 def _columns_table(candidates: Sequence[str], columns: Sequence[Column]) -> Table:
