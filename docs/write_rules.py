@@ -33,8 +33,8 @@ principles of the paper decide everything that it does not spell out:
 ## What the paper decides
 
 `Options.paper()` follows it to the letter. By default activations are taken in both orders and bounded by the output,
-attention weights are taken as given, and mixed terms of products are halved, so that a group and all the rest add up to
-the prediction. What the tables below say of ReLU, softmax and products is the paper's choice; the options say the other.
+attention weights are taken as given, and mixed terms of products are halved, so that a group and all the rest add up
+to the prediction. What the tables below say of ReLU, softmax and products is the paper's choice.
 
 - **Linear maps** act on each portion by itself.
 - **A bias** belongs to neither portion and is shared by magnitude, |γ| : |β|, entry by entry.
@@ -62,8 +62,8 @@ the prediction. What the tables below say of ReLU, softmax and products is the p
   portions at all (when the features of edges are explained) it would stay, so it is taken off: nothing contributes
   0.
 - **Attention taken as given.** By the paper's rule a single node seldom has much of an attention weight, so most of
-  the value that is passed on counts as background. `Options(attention="whole")`, the default, takes the weights as they are, like
-  those of a GCN: a group contributes what its values carry, and all nodes together contribute everything.
+  the value that is passed on counts as background. `Options(attention="whole")`, the default, takes the weights as they
+  are, like those of a GCN: a group contributes what its values carry, and all nodes together contribute everything.
 - **log_softmax** is no softmax but a telescoping sum like an activation, with −log C as its constant.
 - **A constant f(0) ≠ 0** of an activation, as ½ of a sigmoid, comes from neither portion: it is a bias.
 - **A gate instead of an order.** `Options(activation="gate")` gives the target of an activation γ·(f(T) − f(0))/T, T
@@ -72,11 +72,11 @@ the prediction. What the tables below say of ReLU, softmax and products is the p
   orders.
 - **Units that are 0.** By every order of the telescoping sum a ReLU whose output is 0 can have portions of +5 and −5;
   a normalisation behind it that scales by 1,000 makes thousands of them, where the model itself computes numbers near
-  1. `Options(bound="output")`, the default, clips each portion of an activation to lie between 0 and what the unit put out,
-  f(T) − f(0). The interval is symmetric about its half, so a group and the rest still add up where they did. For ReLU
-  every order, and the gate, then is the same rule: γ clipped to 0 … T where T is positive, 0 elsewhere. Linear maps,
-  norms and log_softmax have no units that are 0 and stay as they are. Without a bound, contributions of more than ten
-  times the largest value of the model raise a warning that names the module.
+  1. `Options(bound="output")`, the default, clips each portion of an activation to lie between 0 and what the unit
+  put out, f(T) − f(0). The interval is symmetric about its half, so a group and the rest still add up where they did.
+  For ReLU every order, and the gate, then is the same rule: γ clipped to 0 … T where T is positive, 0 elsewhere.
+  Linear maps, norms and log_softmax have no units that are 0 and stay as they are. Without a bound, contributions of
+  more than ten times the largest value of the model raise a warning that names the module.
 - **Proportional functions.** Where f(γ) alone might leave the domain of f or overflow (a logarithm, a root, an
   exponential, 1/x), f of the total is shared by |γ| : |β|.
 - **Ties** of a maximum are shared equally among the rows that reach it up to rounding, so that scores do not depend

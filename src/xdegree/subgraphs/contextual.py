@@ -51,7 +51,7 @@ def contextual_scores(
         reading: what f^D is, as in `explain`.
         layer: where the strength is read, as in `explain`.
         graph: edges ``[2, E]`` to walk along; those of the model's ``edge_index`` by default.
-        options: choices among rules; the paper's by default.
+        options: choices among rules; `Options()` by default.
         memory: budget for the portions, as in `decompose`.
         model_kwargs: keyword arguments of the model whose names are taken by this function.
         **kwargs: all other keyword arguments of the model.
@@ -88,7 +88,7 @@ def interaction(
         target: the class that is explained; the predicted one by default.
         reading: what f^D is, as in `explain`.
         layer: where the strength is read, as in `explain`.
-        options: choices among rules; the paper's by default.
+        options: choices among rules; `Options()` by default.
         memory: budget for the portions, as in `decompose`.
         model_kwargs: keyword arguments of the model whose names are taken by this function.
         **kwargs: all other keyword arguments of the model.
