@@ -112,7 +112,7 @@ def decompose(
     given = {**kwargs, **(model_kwargs or {})}
     if isinstance(model, PreparedCall):
         prepared = PreparedCall.of(model, args, given)
-        source = on_path(find_source(prepared.model, prepared.call, of, start), baseline, steps)
+        source = on_path(prepared.source(of, start), baseline, steps)
         found = decompose_source(prepared.model, prepared.call, source, groups, probes, options, memory)
         prepared.confirm_output(found.total)
         return found

@@ -16,7 +16,7 @@ from ..engine.sparse_rows import NeedsWhole, TooMuch
 from ..locality.message_flow import Incoming, Sampling
 from ..locality.prepared import BEYOND, Model, Place, PreparedCall
 from ..model_call.call import Level, Table, check_rows, find_edge_index, find_edges, short
-from ..model_call.split_points import Of, find_source
+from ..model_call.split_points import Of
 from ..results.explanation import Explanation
 from ..results.explanations import Explanations, NodeExplanations
 from ..results.hetero import HeteroExplanation
@@ -162,7 +162,7 @@ def explain(
     """
     prepared = PreparedCall.of(model, args, {**kwargs, **(model_kwargs or {})}, trust_neighborhood).of_part(output)
     options = DEFAULT if options is None else Options.of(options)
-    source = find_source(prepared.model, prepared.call, of, start)  # says what is wrong with the features
+    source = prepared.source(of, start)  # says what is wrong with the features
     path = on_path(source, baseline, steps).path
     question = Question(target, reading, edge_scores, of, start, layer, options, memory, logits, path)
     _check_layer(prepared.model, layer)

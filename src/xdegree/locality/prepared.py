@@ -19,6 +19,7 @@ from ..engine.portions import leaves
 from ..engine.sparse_rows import TooMuch
 from ..model_call.call import Level, ModelCall, Table, as_table, check_call, find_batch, find_edge_index, model_call
 from ..model_call.shadow_model import Plain, run_plain, shadow_of
+from ..model_call.split_points import Of, Source, find_source
 from .message_flow import Incoming, MessageFlow, Sampling, watched_pass
 
 SMALL = 2**13
@@ -87,6 +88,7 @@ class PreparedCall:
         self.margin = 0
         """Hops that a cut needs beyond the rounds of messages: 1 where layers look at the degrees of neighbors."""
         self._marks: dict[str, Any] | None = None
+        self._sources: dict[tuple[Of, str | None], Source] = {}
 
     @classmethod
     def of(cls, model: Any, args: tuple[Any, ...], kwargs: dict[str, Any], trust: bool = False) -> "PreparedCall":
@@ -116,6 +118,12 @@ class PreparedCall:
     def flow(self) -> MessageFlow:
         """How messages were passed on the way."""
         return self._pass[1]
+
+    def source(self, of: Of = "node", start: str | None = None) -> Source:
+        """Where portions start; features are checked once."""
+        if (of, start) not in self._sources:
+            self._sources[of, start] = find_source(self.model, self.call, of, start)
+        return self._sources[of, start]
 
     def of_part(self, part: Any) -> "PreparedCall":
         """The same for another part of the output."""

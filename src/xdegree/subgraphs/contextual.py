@@ -17,7 +17,6 @@ from ..engine.options import Contexts, Options
 from ..engine.process_state import Memory, budget
 from ..locality.prepared import Model, Place, PreparedCall
 from ..model_call.call import ModelCall, check_index, find_edge_index, is_edges, short
-from ..model_call.split_points import find_source
 from .adjacency import Adjacency, Bits, mask, members, union
 from .contexts import Surroundings
 
@@ -145,7 +144,7 @@ class Scorer:
         if isinstance(seed, bool) or not isinstance(seed, int):
             raise TypeError(f"seed must be an integer (got {seed!r})")
         contexts, call = Contexts.of(contexts), prepared.call
-        find_source(prepared.model, call)  # says what is wrong with the features
+        prepared.source()  # says what is wrong with the features
         if not isinstance(call.x, Tensor):
             raise NotImplementedError(
                 "groups grow in a graph with one type of nodes; with several use decompose with groups by type"
@@ -195,7 +194,7 @@ class Scorer:
         """One engine call; more only where the groups' masks alone would take a quarter of the memory."""
         reader, x = self.reader, self.place.call.x
         at_once = max(1, budget(reader.memory, x.device) // (4 * len(x) * x.element_size())) if groups else 1
-        source = find_source(reader.prepared.model, reader.prepared.call)
+        source = reader.prepared.source()
         for start in range(0, len(groups), at_once):
             some = groups[start : start + at_once]
             share = x.new_zeros(len(x), len(some))  # rows first, see `portions.rows`
