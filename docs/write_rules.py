@@ -71,8 +71,8 @@ to the prediction. What the tables below say of ReLU, softmax and products is th
   and where T = 0 nothing passes. Functions of several numbers (norms, log_softmax) have no such quotient and take both
   orders.
 - **Units that are 0.** By every order of the telescoping sum a ReLU whose output is 0 can have portions of +5 and −5;
-  a normalisation behind it that scales by 1,000 makes thousands of them, where the model itself computes numbers near
-  1. `Options(bound="output")`, the default, clips each portion of an activation to lie between 0 and what the unit
+  a normalisation behind it that scales by 1,000 makes thousands of them, where the model itself computes small numbers.
+  `Options(bound="output")`, the default, clips each portion of an activation to lie between 0 and what the unit
   put out, f(T) − f(0). The interval is symmetric about its half, so a group and the rest still add up where they did.
   For ReLU every order, and the gate, then is the same rule: γ clipped to 0 … T where T is positive, 0 elsewhere.
   Linear maps, norms and log_softmax have no units that are 0 and stay as they are. Without a bound, contributions of

@@ -137,7 +137,7 @@ def explain(
         edge_scores: with nodes, score edges by their end points too: the ``"pair"`` as one group (as the authors' code
             does) or the ``"mean"`` of the two scores (as the paper says).
         level: what the rows of the output are, ``"node"``, ``"link"`` (by ``edge_label_index``) or ``"graph"``;
-            told by their number by default.
+            found by their number by default.
         output: which part of the output is explained, for models that return several, as a dict by node type.
         start: for integer inputs: the module (for example the embedding) whose output is decomposed instead of ``x``.
         layer: where ``"strength"`` is read, as a probe of `decompose`; found automatically by default.

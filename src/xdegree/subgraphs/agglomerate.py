@@ -57,7 +57,7 @@ def agglomerate(
     model_kwargs: Mapping[str, Any] | None = None,
     **kwargs: Any,
 ) -> ExplanationTree:
-    """Grow groups of nodes from single nodes to the whole graph, and say what changes when they meet.
+    """Grow groups of nodes from single nodes to the whole graph, and say what each merge changes.
 
     For a node's prediction only its computation graph takes part. Every step asks the engine once, for all candidates
     of all groups in all their contexts, and no group is scored twice.
@@ -115,7 +115,7 @@ def agglomerate_levels(
 ) -> Iterator[Level]:
     """The levels of `agglomerate`, which takes the same arguments, one by one as they are found.
 
-    Stop asking and no more is computed. What is wrong with the arguments is said at once, not at the first level.
+    Nothing is computed beyond the levels that are asked for. Wrong arguments raise at once, not at the first level.
     """
     growth = Growth(selection, candidates, rising, q, budget)
     prepared = PreparedCall.of(model, args, {**kwargs, **(model_kwargs or {})})

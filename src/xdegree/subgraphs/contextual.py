@@ -174,7 +174,7 @@ class Scorer:
         return frozenset(self.nodes[bit] for bit in members(group))
 
     def score(self, contributions: Iterable[Bits] = (), contextual: Iterable[Bits] = ()) -> None:
-        """See to it that f^D of some groups and φ of others are known."""
+        """Compute f^D of some groups and φ of others, where they are not known yet."""
         seen_in = {group: self.surroundings.of(group) for group in contextual if group not in self.contextual}
         wanted = dict.fromkeys(contributions)  # a set that keeps its order
         relative = self.surroundings.contexts.kind == "walks"

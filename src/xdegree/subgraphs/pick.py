@@ -63,9 +63,9 @@ def pick_subgraph(
 ) -> Subgraph:
     """The connected subgraph of at most so many nodes that carries the prediction best, by beam search.
 
-    Groups grow by one node per step; all candidates of a step are scored at once, and the best of them go on. The
-    groups of an explanation tree join in as soon as their size has its turn, so that a subgraph whose parts say little
-    alone is found too. Nothing is drawn but the tree's contexts; ties go to the smaller node ids.
+    Groups grow by one node per step; all candidates of a step are scored at once, and the best of them are kept. The
+    groups of an explanation tree are added at the step of their size, so that a subgraph whose parts contribute little
+    alone is found too. Only the tree's contexts are random; ties go to the smaller node ids.
 
     Args:
         model: a PyG model or any callable that computes with PyTorch, or what `prepare` returned.
