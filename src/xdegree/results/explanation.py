@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import torch
 from torch import Tensor
@@ -221,16 +221,33 @@ class Explanation:
         scores: Tensor = getattr(self, f"{self.of}_scores")
         return scores
 
-    def top(self, k: int = 5) -> list[tuple[Any, float]]:
-        """The k largest scores by magnitude, signed, largest first, each with its node, its edge (u, v), or its place.
+    def top(self, k: int = 5, by: Literal["sign", "impact", "size"] | None = None) -> list[tuple[Any, float]]:
+        """What matters most: k nodes, edges (u, v) or places, each with its signed score.
 
         The place of a feature is (node, feature), that of an edge feature (edge, feature).
+
+        Args:
+            k: how many.
+            by: ``"sign"``, what speaks most for the class first; ``"impact"``, how much the classes are moved against
+                each other; ``"size"``, the magnitude of the score. By default nodes are ranked by sign where a graph is
+                classified and by impact where a node or link is (which is closest to known truths, see the trial of
+                defaults in the docs), all else by size.
         """
         check_count(k)
+        require(by in (None, "sign", "impact", "size"), f'by must be "sign", "impact" or "size" (got {by!r})')
         flat = self.scores.flatten()
         possible = self.nodes if self.of == "node" else flat.nonzero().flatten()
-        order = possible[torch.argsort(flat[possible].abs(), descending=True, stable=True)][:k].tolist()
+        order = possible[torch.argsort(self._weights(by)[possible], descending=True, stable=True)][:k].tolist()
         return [(self._name(place), flat[place].item()) for place in order]
+
+    def _weights(self, by: str | None) -> Tensor:
+        """What `top` ranks by, for every score."""
+        classified = self.of == "node" and self.reading == "contribution" and len(self.prediction) > 1
+        by = by or ("size" if not classified else "sign" if self.level == "graph" else "impact")
+        flat = self.scores.flatten()
+        if by == "impact" and self.class_scores is not None:
+            return (self.class_scores - self.class_scores.mean(1, keepdim=True)).norm(dim=1)
+        return flat if by == "sign" else flat.abs()
 
     def _name(self, place: int) -> Any:
         if self.of == "edge":
@@ -253,7 +270,7 @@ class Explanation:
         return picture(self)
 
     def to_dataframe(self) -> "pandas.DataFrame":
-        """One row per node (edge, feature) that can contribute, sorted by magnitude (needs pandas)."""
+        """One row per node (edge, feature) that can contribute, in the order of `top` (needs pandas)."""
         pandas = load_pandas()
         top = self.top(self.scores.numel())
         return pandas.DataFrame({self.of: [name for name, _ in top], "score": [score for _, score in top]})
