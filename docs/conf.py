@@ -31,8 +31,10 @@ python_maximum_signature_line_length = 90
 # The names of other libraries are not looked up: that would need the network.
 nitpick_ignore_regex = [
     (r"py:.*", r"(?!xdegree\.).*"),
-    # Inner types that show up in signatures, and that nobody needs to know.
-    (r"py:class", r"xdegree\.(inputs\.ModelCall|sparse_rows\.\w+|portions\.(Messages|Alias)|\w+(\.store)?\.[A-Z])"),
+    # Inner types that show up in signatures and that users need not know.
+    (r"py:class", r"xdegree\.model_call\.call\.ModelCall|xdegree\.locality\.prepared\.PreparedCall"),
+    (r"py:class", r"xdegree\.canvas\.overview\.Row|xdegree\.engine\.(sparse_rows\.\w+|portions\.(Messages|Alias))"),
+    (r"py:class", r"xdegree(\.\w+)+\.[A-Z]"),
 ]
 
 html_theme = "furo"

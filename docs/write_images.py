@@ -13,6 +13,7 @@ import torch
 
 DOCS = Path(__file__).parent
 PAGES = (
+    "../README.md",
     "pictures.md",
     "get-started.md",
     *(f"how-to/{name}.md" for name in ("node", "molecule", "sentence", "link", "hetero")),
@@ -25,7 +26,7 @@ def blocks(page: str) -> list[str]:
 
 
 def images(page: str) -> set[str]:
-    return set(re.findall(r"\((?:\.\./)?images/([\w-]+\.png)\)", (DOCS / page).read_text()))
+    return set(re.findall(r"\((?:\.\./|docs/)?images/([\w-]+\.png)\)", (DOCS / page).read_text()))
 
 
 def portrait(report: Path, image: Path) -> None:
@@ -51,6 +52,8 @@ def main(pages: list[str]) -> None:
         names: dict[str, object] = {"__name__": "__main__"}
         for block in blocks(page):
             exec(compile(block, page, "exec"), names)  # noqa: S102
+        if page == "../README.md":
+            Path("why.png").rename("ba-shapes.png")
         report = Path("report.html")
         if report.is_file():
             portrait(report, Path("report.png"))

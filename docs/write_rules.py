@@ -28,9 +28,13 @@ group that is asked about; the *background*, β, is the rest, so that γ + β is
 principles of the paper decide everything that it does not spell out:
 
 1. a portion comes from the same portion below it;
-2. interaction between the two portions is little, and what cannot be told apart is not the target's.
+2. interaction between the two portions is little; terms that cannot be attributed to one portion go to the background.
 
 ## What the paper decides
+
+`Options.paper()` follows it to the letter. By default activations are taken in both orders and bounded by the output,
+attention weights are taken as given, and mixed terms of products are halved, so that a group and all the rest add up
+to the prediction. What the tables below say of ReLU, softmax and products is the paper's choice.
 
 - **Linear maps** act on each portion by itself.
 - **A bias** belongs to neither portion and is shared by magnitude, |γ| : |β|, entry by entry.
@@ -42,10 +46,10 @@ principles of the paper decide everything that it does not spell out:
 ## Where it is silent
 
 - **A product of two portions** follows attention × value: target × target, the rest is background. It is the strict
-  reading of the second principle: what needs both portions is nobody's alone. The price: a single group gets little
-  of a product whose other factor it has no part in, as in gates, bilinear decoders and edge weights behind the
-  first layer. `Options(product="share")` halves the mixed terms instead: right for the dot product of a link decoder,
-  not for softmax attention, whose rule gives even the empty group a share.
+  reading of the second principle. The price: a single group gets little of a product whose other factor it has no part
+  in, as in gates, bilinear decoders and edge weights behind the first layer. `Options(product="share")`, the default,
+  halves the mixed terms instead. Softmax attention that is split stays as it is: its rule gives even the empty group a
+  share.
 - **Division.** A denominator normalises; it is the total's and scales both portions alike. Over a plain numerator
   the denominator's portions share the quotient by magnitude.
 - **Normalisation.** Mean and offset are linear and a bias; the deviation is the total's, as with division. Degrees
@@ -58,8 +62,8 @@ principles of the paper decide everything that it does not spell out:
   portions at all (when the features of edges are explained) it would stay, so it is taken off: nothing contributes
   0.
 - **Attention taken as given.** By the paper's rule a single node seldom has much of an attention weight, so most of
-  the value that is passed on counts as background. `Options(attention="whole")` takes the weights as they are, like
-  those of a GCN: a group contributes what its values carry, and all nodes together contribute everything.
+  the value that is passed on counts as background. `Options(attention="whole")`, the default, takes the weights as they
+  are, like those of a GCN: a group contributes what its values carry, and all nodes together contribute everything.
 - **log_softmax** is no softmax but a telescoping sum like an activation, with −log C as its constant.
 - **A constant f(0) ≠ 0** of an activation, as ½ of a sigmoid, comes from neither portion: it is a bias.
 - **A gate instead of an order.** `Options(activation="gate")` gives the target of an activation γ·(f(T) − f(0))/T, T
@@ -67,17 +71,17 @@ principles of the paper decide everything that it does not spell out:
   and where T = 0 nothing passes. Functions of several numbers (norms, log_softmax) have no such quotient and take both
   orders.
 - **Units that are 0.** By every order of the telescoping sum a ReLU whose output is 0 can have portions of +5 and −5;
-  a normalisation behind it that scales by 1,000 makes thousands of them, where the model itself computes numbers near
-  1. `Options(bound="output")` clips each portion of an activation to lie between 0 and what the unit put out,
-  f(T) − f(0). The interval is symmetric about its half, so a group and the rest still add up where they did. For ReLU
-  every order, and the gate, then is the same rule: γ clipped to 0 … T where T is positive, 0 elsewhere. Linear maps,
-  norms and log_softmax have no units that are 0 and stay as they are. Without a bound, contributions of more than ten
-  times the largest value of the model raise a warning that names the module.
+  a normalisation behind it that scales by 1,000 makes thousands of them, where the model itself computes small numbers.
+  `Options(bound="output")`, the default, clips each portion of an activation to lie between 0 and what the unit
+  put out, f(T) − f(0). The interval is symmetric about its half, so a group and the rest still add up where they did.
+  For ReLU every order, and the gate, then is the same rule: γ clipped to 0 … T where T is positive, 0 elsewhere.
+  Linear maps, norms and log_softmax have no units that are 0 and stay as they are. Without a bound, contributions of
+  more than ten times the largest value of the model raise a warning that names the module.
 - **Proportional functions.** Where f(γ) alone might leave the domain of f or overflow (a logarithm, a root, an
   exponential, 1/x), f of the total is shared by |γ| : |β|.
 - **Ties** of a maximum are shared equally among the rows that reach it up to rounding, so that scores do not depend
   on the numbering of the nodes; `Options(ties="first")` takes the first, as the authors' code does.
-- **0/0 goes to the background.** A bias that meets zeros (a dead unit, a node without neighbours) is nobody's. The
+- **0/0 goes to the background.** A bias that meets zeros (a dead unit, a node without neighbors) is background. The
   law that all nodes together contribute everything can therefore fail at such rows, by what becomes of that bias.
 - **Plain operands.** A tensor that carries no portions scales or shifts those that do; concatenated to them it is
   background.
@@ -86,14 +90,14 @@ principles of the paper decide everything that it does not spell out:
 - **Truth values, positions and shapes carry nothing**: which branch was taken is the model's decision, no
   contribution.
 - **Messages along edges** (`of="edge"`): in every layer the messages along a group's edges are all target, whatever
-  they were made of; self-loops that a layer adds are nobody's.
+  they were made of; self-loops that a layer adds are background.
 """
 
 _MOVES = "Entries are moved or copied, not changed, so each portion moves along with them."
 _WRITES = "What is overwritten is gone, of both portions; what is written brings its own."
 _TELESCOPE = "The first principle: f of the target is the target's, the remainder is background; f(0) is a constant."
 _LINEAR = "It is linear, so it acts on each portion by itself; a constant that is added is a bias."
-_PRODUCT = "As attention × value: what needs both portions is nobody's alone."
+_PRODUCT = "As attention × value: what needs both portions belongs to neither alone."
 _WINNERS = "As max pooling: who wins is decided in the total, and both portions are taken there."
 _SCALE = "The deviation normalises both portions alike, as a denominator does; mean and offset are linear and a bias."
 REASONS = {
@@ -144,7 +148,7 @@ REASONS = {
     "view": _MOVES,
     "expand": _MOVES,
     "repeat": _MOVES,
-    "to_copy": "Another float type carries portions as well; whole numbers cannot, which is an error.",
+    "to_copy": "Another float type carries portions as well; integers cannot, which is an error.",
     "item": "A Python number carries nothing, so a portion would be lost in silence: an error.",
     "concatenate": "Side by side, both portions alike; a plain part is background.",
     "reduce_linear": _LINEAR,
@@ -166,7 +170,7 @@ REASONS = {
     "embedding": _MOVES,
     "scatter": _WRITES,
     "write_slice": _WRITES,
-    "pad": "What is padded is a constant that nobody contributed.",
+    "pad": "What is padded is a constant: no group contributes it.",
     "statistic": _TELESCOPE,
     "var_mean": "The variance telescopes, the mean is linear.",
     "product": _PRODUCT,

@@ -77,7 +77,7 @@ class With(nn.Module):
 SOFTMAX = {"everything": False}  # a softmax is shared by exp|γ| : exp|β|, so that nothing has a share too
 WEIGHTS = {"everything": False, "nothing": False}  # the softmax itself is an output
 OTHERS = {"everything": False}  # the nodes are not alone: edge features, positions or labels contribute
-ZEROS = {"everything": False}  # a bias on zeros is background (no neighbours of a type, all units dead)
+ZEROS = {"everything": False}  # a bias on zeros is background (no neighbors of a type, all units dead)
 FUSED = {"exact": False}  # a fused kernel is taken apart, so that the last bits differ
 ORDER = {"renumber": False}  # the model depends on the order of the nodes, or asks for a sorted one
 

@@ -104,7 +104,7 @@ class OwnAggregation(pyg.Aggregation):
 _FOUR = torch.arange(N).repeat_interleave(4)
 MESH = torch.stack(
     [(_FOUR + torch.tensor([1, 3, 5, 8]).repeat(N)) % N, _FOUR]
-)  # four neighbours of every edge of a mesh
+)  # four neighbors of every edge of a mesh
 LAMBDA_MAX = torch.tensor([2.0, 3.0], dtype=torch.float64)
 _WITHIN = {"attention_mechanism": "within-relation", "attention_mode": "multiplicative-self-attention"}
 _ALL = ["mean", "min", "max", "std", "var", "sum"]
@@ -308,10 +308,10 @@ DENSE = [
     dense("DMoNPooling", lambda: pyg.DMoNPooling([4, 4], 3), **WEIGHTS, **ORDER),
 ]  # fmt: skip
 
-_NEIGHBOURS = "It finds its neighbourhoods from the values of its input, by pyg-lib, which is not installed."
+_NEIGHBOURS = "It finds its neighborhoods from the values of its input, by pyg-lib, which is not installed."
 _CUGRAPH = "It runs on GPUs only, by pylibcugraphops, which is not installed."
 _POSITIONS = (
-    "It takes numbers of atoms, and finds their neighbours from the positions by pyg-lib, which is not installed."
+    "It takes numbers of atoms, and finds their neighbors from the positions by pyg-lib, which is not installed."
 )
 _SEARCH = "It returns which points are near, no values of them, so there is nothing to contribute to."
 _INDEX = "It is a search index over points, no layer, and returns numbers of points."

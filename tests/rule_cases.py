@@ -279,7 +279,7 @@ ATTENTION = [
     case("softmax", "over classes", lambda x: torch.softmax(x, 1), softmax_twin(None, 1), laws=SOFTMAX_LAWS),
     case("softmax", "safe", lambda x: aten._safe_softmax(x, 1), softmax_twin(None, 1), laws=SOFTMAX_LAWS),
     case("softmax", "over rows", lambda x: torch.softmax(x, 0), softmax_twin(None, 0), laws=SOFTMAX_LAWS),
-    case("softmax", "over neighbours", lambda x: torch_geometric.utils.softmax(x, INDEX, num_nodes=5),
+    case("softmax", "over neighbors", lambda x: torch_geometric.utils.softmax(x, INDEX, num_nodes=5),
          softmax_twin(INDEX, 0), laws=SOFTMAX_LAWS),
     case("log_softmax", "over classes", lambda x: torch.log_softmax(x, 1), log_softmax_twin),
     case("log_softmax", "of a number", lambda x: torch.log_softmax(x[0, 0], 0), linear(lambda g: g.new_zeros(()))),

@@ -291,7 +291,7 @@ def test_the_first_queue_is_ordered_by_the_score_itself():
 
 
 def test_groups_that_touch_become_one_in_the_authors_way_only():
-    theirs = agglomerate(MODEL, X, EDGES, selection="percentile", candidates="nodes", contexts=Contexts("neighbours"))
+    theirs = agglomerate(MODEL, X, EDGES, selection="percentile", candidates="nodes", contexts=Contexts("neighbors"))
     for level in theirs.levels:
         covered = as_networkx(EDGES, 12).subgraph([node for group in level for node in group.nodes])
         assert {group.nodes for group in level} == {frozenset(p) for p in networkx.connected_components(covered)}

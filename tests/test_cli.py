@@ -207,7 +207,7 @@ def test_the_command_is_installed():
     assert script.load() is main
 
 
-def test_a_factory_may_import_its_neighbours_when_it_is_called(tmp_path, capsys):
+def test_a_factory_may_import_its_neighbors_when_it_is_called(tmp_path, capsys):
     (tmp_path / "beside.py").write_text("import torch\nX = torch.eye(3)\n")
     text = "def factory():\n    from beside import X\n    return (lambda x: x @ x), (X,)\n"
     (tmp_path / "later.py").write_text(text)

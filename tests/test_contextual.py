@@ -92,7 +92,7 @@ def test_without_contexts_and_as_the_authors_do():
     model, group = net(level="graph"), {3, 4}
     none = contextual_scores(model, X, EDGES, groups=[group], target=0, contexts=Contexts("none"))
     assert none.item() == pytest.approx(f(model, X, EDGES, group), abs=1e-12)
-    theirs = contextual_scores(model, X, EDGES, groups=[group], target=0, contexts=Contexts("neighbours"))
+    theirs = contextual_scores(model, X, EDGES, groups=[group], target=0, contexts=Contexts("neighbors"))
     sets = [group, *(group | {node} for node in around(EDGES, group, 1))]
     expected = sum(f(model, X, EDGES, s) for s in sets) / len(sets)
     assert theirs.item() == pytest.approx(expected, abs=1e-12)

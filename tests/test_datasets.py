@@ -393,7 +393,7 @@ def test_molecules_are_read_and_compared_with_the_given_truth(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "why"),
     [
-        ({"A": "1, 2\n2, 1\n1, "}, r"A\.txt does not hold 2 whole numbers"),
+        ({"A": "1, 2\n2, 1\n1, "}, r"A\.txt does not hold 2 integers"),
         ({"A": "1, 2\n2, 1\n"}, r"edge_labels\.txt has 10 edges instead of 2"),
         ({"A": "1, 9\n" * 10}, r"A\.txt has edges to nodes that do not exist"),
         ({"A": "1, 5\n" * 10}, r"A\.txt is not in the order of the graphs"),

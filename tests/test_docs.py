@@ -11,7 +11,8 @@ import torch_geometric
 import xdegree.rules  # noqa: F401  (registers them all)
 from xdegree.engine.registry import RULES
 
-DOCS = Path(__file__).parent.parent / "docs"
+ROOT = Path(__file__).parent.parent
+DOCS = ROOT / "docs"
 
 
 def script(name: str):
@@ -56,3 +57,29 @@ def test_the_count_is_the_one_of_the_table():
     assert exported == sum(int(e) for _, e in rows)
     listed = text.split("## Not covered")[1].split("## Refused")[0].count("\n| `")
     assert covered + listed == exported
+
+
+# Words that have a plainer one: integer, receives messages from, unattributed or background, resume, similar, affects.
+RIDDLES = re.compile(
+    r"whole numbers?\b|\bhears? of|\bnobody|\bgone on\b|goes on where|\bkin\b|\bno say\b|\blends\b|neighbour"
+    r"|meets? nothing",
+    re.IGNORECASE,
+)
+WRITTEN = ("results.md", "defaults.md", "benchmarks.md")
+"""Pages that long runs print."""
+
+
+def texts() -> list[Path]:
+    pages = [path for path in DOCS.rglob("*.md") if "_build" not in path.parts and path.name not in WRITTEN]
+    sources = [path for path in (ROOT / "src").rglob("*.*") if path.suffix in (".py", ".html", ".js")]
+    return [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *pages, *sources]
+
+
+def test_plain_words():
+    found = [
+        f"{path.relative_to(ROOT)}:{number}: {line.strip()}"
+        for path in texts()
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        if RIDDLES.search(line)
+    ]
+    assert not found, "\n".join(found)

@@ -186,7 +186,8 @@ def test_the_example_by_hand():
     exec(of_language(page, "python")[0], names)
     model, x, edge_index, (a, b, c) = names["model"].double(), names["x"].double(), names["edge_index"], (0, 1, 2)
     modules = {"messages": "conv.aggr_module", "bias": "conv", "ReLU": "relu", "output": "out"}
-    d = decompose(model, x, edge_index, groups=[[c]], probes=modules.values())
+    paper = xdegree.Options.paper()
+    d = decompose(model, x, edge_index, groups=[[c]], probes=modules.values(), options=paper)
     rows = table(page.read_text(), "| step | γ, the target: c")
     assert [row[0] for row in rows] == list(modules)
     for step, *cells in rows:
@@ -195,6 +196,6 @@ def test_the_example_by_hand():
         assert [numbers(cell) for cell in cells] == [pytest.approx(value.tolist(), abs=1e-12) for value in values]
     nodes = {"a": a, "b": b, "c": c}
     for group, cell in table(page.read_text(), "| group | contribution |"):
-        members = [] if group == "nobody" else [nodes[name] for name in group.split(", ")]
-        target = decompose(model, x, edge_index, groups=[members]).target[0, b, 0]
+        members = [] if group == "no node" else [nodes[name] for name in group.split(", ")]
+        target = decompose(model, x, edge_index, groups=[members], options=paper).target[0, b, 0]
         assert target.item() == pytest.approx(numbers(cell)[0], abs=1e-12)

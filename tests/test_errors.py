@@ -346,7 +346,7 @@ def test_arguments_in_a_list(first, words):
 
 
 @pytest.mark.parametrize("given", [{"num_neighbors": 0}, {"num_neighbors": 2.5}, {"num_neighbors": 3, "seed": "a"}])
-def test_neighbours_and_their_seed(given):
+def test_neighbors_and_their_seed(given):
     with pytest.raises(ValueError, match="must be an integer of at least"):
         explain(net(), X, EDGES, index=0, **given)
 

@@ -28,7 +28,7 @@ from xdegree.explorer.downloads import picture_of
 from xdegree.explorer.parse import Reference
 from xdegree.explorer.problem import MAX_NODES, MAX_UPLOAD, Problem
 from xdegree.explorer.server_state import Desk
-from xdegree.explorer.subject import Example, Item, neighbourhood, not_drawn
+from xdegree.explorer.subject import Example, Item, neighborhood, not_drawn
 from xdegree.explorer.user_model import own_example
 from xdegree.factories import UsageError
 from xdegree.models import GCN
@@ -370,11 +370,11 @@ def test_an_uploaded_graph_must_have_what_the_models_own_have() -> None:
         Catalogue([example]).subject(Reference("own", graph=text))
 
 
-def test_the_neighbourhood_that_is_drawn_hangs_together() -> None:
+def test_the_neighborhood_that_is_drawn_hangs_together() -> None:
     torch.manual_seed(0)
     edges = barabasi_albert_graph(400, 2)
     strength = torch.rand(400)
-    found = neighbourhood(edges, range(400), strength, 7, 60)
+    found = neighborhood(edges, range(400), strength, 7, 60)
     assert 7 in found
     assert len(found) <= 60
     assert nx.is_connected(nx.Graph(edges.t().tolist()).subgraph(found))
@@ -401,7 +401,7 @@ def test_a_model_that_the_page_cannot_call_is_refused() -> None:
         own_example(Net(), (torch.ones(2, 2),), {})
 
 
-def test_large_neighbourhoods_show_their_strongest_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_neighborhoods_show_their_strongest_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("xdegree.explorer.subject.MAX_SHOWN", 3)
     subject = Catalogue([a_node_model()]).subject(Reference("nodes", item=0))
     strength = torch.zeros(12)

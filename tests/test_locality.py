@@ -280,7 +280,7 @@ def test_on_trust(monkeypatch):
     assert tree.levels == agglomerate(net(), X, EDGES, index=7).levels
 
 
-def test_sampled_neighbours():
+def test_sampled_neighbors():
     model = net("sage")
     full = explain(model, X, EDGES, index=80)
     e = explain(model, X, EDGES, index=80, num_neighbors=5, seed=1)

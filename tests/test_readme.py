@@ -1,5 +1,6 @@
 """Every block of Python in the README runs, in order, and the examples do."""
 
+import ast
 import re
 import runpy
 from pathlib import Path
@@ -18,21 +19,26 @@ ROOT = Path(__file__).parent.parent
 
 def test_readme_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("matplotlib", reason="the README draws a picture: pip install 'xdegree[plot]'")
-    pytest.importorskip("plotly", reason="the README writes a report: pip install 'xdegree[report]'")
-    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    text = (ROOT / "README.md").read_text()
+    blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     assert len(blocks) >= 5
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {}
+    printed = ""
     for block in blocks:
-        code = block.replace("data, seed=0)", "data, seed=0, epochs=20, progress=False)")
-        exec(compile(code, "README.md", "exec"), names)
+        exec(compile(block, "README.md", "exec"), names)
+        printed += capsys.readouterr().out
     assert (tmp_path / "why.png").stat().st_size > 10_000
     assert isinstance(names["e"], xdegree.Explanation)
-    assert names["explanation"].node_mask.shape == (700, 1)
+    assert names["explanation"].node_mask.shape == (140, 1)
+    said = re.findall(r"```text\n(.*?)```", text, re.DOTALL)
+    top, promised = (ast.literal_eval(line.strip()) for line in (printed, said[0]))
+    assert [node for node, _ in top] == [node for node, _ in promised]
+    assert [score for _, score in top] == pytest.approx([score for _, score in promised], abs=0.02)
 
 
 class Tasks:
-    """What the table of tasks in the README speaks of, in small."""
+    """What the table of tasks on the first page speaks of, in small."""
 
     def __init__(self) -> None:
         torch.manual_seed(0)
@@ -87,7 +93,7 @@ class Embedded(nn.Module):
 
 
 def table_of_tasks() -> list[str]:
-    table = (ROOT / "README.md").read_text().split("| to explain | one line |")[1].split("\n\n")[0]
+    table = (ROOT / "docs" / "get-started.md").read_text().split("| to explain | one line |")[1].split("\n\n")[0]
     return re.findall(r"\| `(.+)` \|", table)
 
 

@@ -131,7 +131,7 @@ def test_the_laws_hold_for_messages(name):
     )
     assert_close(moved.target, decompose(model, X, EDGES, *more, groups=[[7]], of="edge").target)
     ends = EDGES if "source" in name else EDGES.flip(0)
-    heard = ends[0, 0]  # the first edge tells its end, which tells its neighbours
+    heard = ends[0, 0]  # the first edge tells its end, which tells its neighbors
     near = {int(heard), *(int(a) for a, b in ends.t().tolist() if b == heard)}
     far = [node for node in range(12) if node not in near]
     assert far

@@ -268,7 +268,7 @@ REFUSED = [
         "A portion that becomes a number is lost; keep it a tensor.",
     ),
     Refused(
-        "whole numbers", lambda x: F.embedding(x[:, 0].abs().long(), torch.eye(9)), (), "aten._to_copy",
+        "integers", lambda x: F.embedding(x[:, 0].abs().long(), torch.eye(9)), (), "aten._to_copy",
         "Integers cannot carry portions; start the decomposition behind the embedding.",
     ),
     Refused(

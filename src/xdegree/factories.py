@@ -45,7 +45,7 @@ def made(name: str) -> Made:
 
 def made_with_views(name: str) -> tuple[Made, Mapping[str, Any]]:
     """What the user's function returns, checked, and what it says of views, as how to read a SMILES."""
-    with neighbours(name):
+    with neighbors(name):
         factory = find_factory(name)
         try:
             made = factory()
@@ -102,7 +102,7 @@ def _module(name: str) -> Any:
     if path.suffix != ".py" and (len(path.parts) > 1 or name.startswith(".")):
         raise UsageError(_not_found(name))
     try:
-        with neighbours(f"{name}:"):
+        with neighbors(f"{name}:"):
             return _file(path.resolve()) if path.suffix == ".py" else importlib.import_module(name)
     except ModuleNotFoundError as error:
         if path.suffix != ".py" and error.name and f"{name}.".startswith(f"{error.name}."):
@@ -145,7 +145,7 @@ def _file(path: Path) -> Any:
 
 
 @contextmanager
-def neighbours(name: str) -> Iterator[None]:
+def neighbors(name: str) -> Iterator[None]:
     """Let a named function, and its module, import what lies beside it, as a script can."""
     path = Path(name.rpartition(":")[0])
     # A command, unlike `python -m`, does not look for modules where it is run.

@@ -26,7 +26,7 @@ class TrainingResult:
     val_accuracy: float
     """On the validation split."""
     test_accuracy: float
-    """On the test split, which had no say in the choice."""
+    """On the test split, which does not affect the choice."""
 
 
 def train_node(
@@ -43,7 +43,7 @@ def train_node(
     """Train a node classifier from scratch and leave it, in eval mode, in its state of minimum validation loss.
 
     The weights are drawn anew from `seed`, so that the result does not depend on how the model was made; the global
-    random state stays as it was. Test nodes have no say in which state is kept.
+    random state stays as it was. Test nodes do not affect which state is kept.
 
     Args:
         model: called as `model(x, edge_index)`, returns logits [N, classes].

@@ -342,7 +342,7 @@ def _at(value: Any, rows: Tensor, size: int | None = None) -> SparseRows:
 
 @contextmanager
 def whole_survey(model: Any, call: ModelCall, source: Source) -> Iterator[None]:
-    """Let an error about missing rules speak of the user's own arguments, not of a part that was cut out."""
+    """Make an error about missing rules name the user's own arguments, not those of a part that was cut out."""
     try:
         yield
     except MissingRuleError as error:

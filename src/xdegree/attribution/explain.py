@@ -132,16 +132,16 @@ def explain(
         of: what is scored: every ``"node"``; every ``"edge"``, by the messages that travel along it in all layers;
             every single ``"feature"`` of every node; every ``"edge_feature"`` in ``edge_attr`` or ``edge_weight``.
         reading: ``"contribution"``, signed and in units of the output; ``"impact"``, how much the classes are moved
-            against each other, without sign; ``"probability"``, the share of the class probability by the paper's
-            softmax rule; ``"strength"``, how much arrives in the last hidden representation, without sign.
+            against each other, without sign; ``"probability"``, the share of the class probability, which ranks as
+            the paper's softmax rule; ``"strength"``, how much arrives in the last hidden representation, without sign.
         edge_scores: with nodes, score edges by their end points too: the ``"pair"`` as one group (as the authors' code
             does) or the ``"mean"`` of the two scores (as the paper says).
         level: what the rows of the output are, ``"node"``, ``"link"`` (by ``edge_label_index``) or ``"graph"``;
-            told by their number by default.
+            found by their number by default.
         output: which part of the output is explained, for models that return several, as a dict by node type.
         start: for integer inputs: the module (for example the embedding) whose output is decomposed instead of ``x``.
         layer: where ``"strength"`` is read, as a probe of `decompose`; found automatically by default.
-        options: choices among rules; the paper's by default.
+        options: choices among rules; with the default, a group and all the rest add up to the output.
         memory: budget for the portions, as in `decompose`.
         baseline: what features are measured from, ``"zero"``, ``"mean"`` or a tensor, as in `decompose`.
         steps: in how many steps the way from the baseline is split, as in `decompose`. With many, the scores of all

@@ -25,7 +25,7 @@ def degree(
         reading: ``"contribution"`` (logit), ``"probability"`` (the paper's) or ``"strength"``.
         edge_scores: score edges as well, by the ``"pair"`` or the ``"mean"`` of their ends.
         absolute: rank by magnitude.
-        options: choices among rules; the paper's by default.
+        options: choices among rules; `Options()` by default.
     """
     size: Callable[[Tensor], Tensor] = torch.abs if absolute else lambda scores: scores
 

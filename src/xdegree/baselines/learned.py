@@ -32,7 +32,7 @@ def _single(one: Instance) -> Instance:
 
 
 def _arguments(one: Instance) -> dict[str, Any]:
-    """What PyG's explainers want to know: the class of each row, of which one counts."""
+    """What PyG's explainers need: the class of each row, of which one counts."""
     rows = len(one.x) if one.level == "node" else 1
     target = torch.full((rows,), one.target, device=one.x.device)
     return {**one.kwargs, "target": target, **({"index": one.row} if one.level == "node" else {})}

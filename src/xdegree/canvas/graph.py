@@ -9,7 +9,7 @@ from torch import Tensor
 from .base import Canvas, Point, edges_of
 
 SLOW = 400  # from so many nodes on, all pairs of hops take longer than a reader waits
-STEPS, STILL = 200, 0.0003  # of the layout at most; the largest move, in hops, that nobody sees
+STEPS, STILL = 200, 0.0003  # of the layout at most; the largest move, in hops, that is not visible
 GAP, WIDE = 1.2, 1.3  # between parts, in hops; how much wider than high they are together, as screens and pages are
 
 

@@ -170,7 +170,7 @@ def _feet(edges: list[Edge], across: dict[int, float], widths: Sequence[float]) 
 
 @dataclass(frozen=True)
 class _Span:
-    """What of an arc lies above one line of text; an open end goes on in another line."""
+    """What of an arc lies above one line of text; an open end continues in another line."""
 
     left: float
     right: float
@@ -203,7 +203,7 @@ def _tracks(spans: dict[Edge, _Span]) -> dict[Edge, int]:
 
 
 def _arc(span: _Span, foot: float, top: float) -> Line:
-    """Up, along and down, with round corners; along to the margin where the arc goes on in another line."""
+    """Up, along and down, with round corners; along to the margin where the arc continues in another line."""
     corner = min(0.5, (span.right - span.left) / 2, top - foot)
     turns = [math.pi / 2 * step / 6 for step in range(7)]
     line: list[Point] = []

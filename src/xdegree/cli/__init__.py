@@ -60,7 +60,7 @@ def _failed(prog: str, error: Exception) -> int:
 
 
 def _let_readers_leave() -> None:
-    """Throw away what nobody reads, as behind ``| head -1``: Python would complain about it when it ends."""
+    """Drop output whose reader is gone, as behind ``| head -1``: Python would report an error at exit."""
     try:
         sys.stdout.flush()
     except BrokenPipeError:
@@ -68,7 +68,7 @@ def _let_readers_leave() -> None:
 
 
 class _Version(argparse.Action):
-    """Versions are looked up only if somebody asks; those of PyTorch and PyG without importing them."""
+    """Versions are looked up only on request; those of PyTorch and PyG without importing them."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
         from importlib.metadata import version

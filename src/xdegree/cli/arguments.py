@@ -192,7 +192,7 @@ def positive(text: str) -> int:
 
 
 def progress(given: argparse.Namespace) -> bool:
-    """Whether somebody watches: bars in a log file are noise."""
+    """Whether the output is a terminal: bars in a log file are noise."""
     return not given.quiet and sys.stderr.isatty()
 
 

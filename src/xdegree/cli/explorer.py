@@ -21,7 +21,7 @@ shows your own model.
 
 {FACTORY}
 Graphs with data.smiles are drawn as molecules, those with data.words as sentences. A
-fourth element says how the model reads what somebody types on the page:
+fourth element says how the model reads what is typed on the page:
 
         return model, (graphs,), {{}}, {{"molecule": smiles_to_data}}    # or "sentence"
 

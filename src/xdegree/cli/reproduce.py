@@ -27,7 +27,7 @@ Do an experiment of the paper and print the outcome beside its figures.
 
 Every model is trained from its seed and kept at its least validation loss; all
 methods explain the same models. Results are kept in FOLDER as they come: a
-command that was interrupted goes on where it stopped, and one that was finished
+command that was interrupted resumes where it stopped, and one that was finished
 only prints. The page, results.md, holds all experiments that were done so far.
 
 The data are those of $XDEGREE_DATA. Synthetic graphs that are not there are
@@ -86,7 +86,7 @@ def run(given: argparse.Namespace) -> int:
             print(f"{given.prog}: {name} is left out, {error}", file=sys.stderr)
             continue
         except KeyboardInterrupt:
-            raise KeyboardInterrupt("the same command goes on where it stopped") from None
+            raise KeyboardInterrupt("the same command resumes where it stopped") from None
         pictures = keep(outcome, folder)
         done.append(_plain(outcome, pictures))
         if not given.json:

@@ -104,7 +104,7 @@ def one_hot_degree(dataset: Dataset, width: int = 10) -> Dataset:
     Constant features are replaced, others are kept in front.
 
     For networks with attention: attention weights sum to one, so where all nodes have the same features every node
-    receives just these features, whatever its neighbours are, and all outputs are equal.
+    receives just these features, whatever its neighbors are, and all outputs are equal.
     """
     graphs, replaced = [], dataset.constant_features
     for graph in dataset.graphs:

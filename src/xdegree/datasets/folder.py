@@ -59,7 +59,7 @@ def read_npz(path: Path, keys: Sequence[str], advice: str) -> dict[str, Array]:
 
 
 def read_numbers(path: Path, columns: int = 1) -> Array:
-    """Whole numbers from a text file, ``[rows]`` or ``[rows, columns]``, separated by commas."""
+    """Integers from a text file, ``[rows]`` or ``[rows, columns]``, separated by commas."""
     try:
         numbers = np.loadtxt(path, delimiter="," if columns > 1 else None, dtype=np.int64, ndmin=2)
     except (OSError, ValueError, UnicodeDecodeError) as error:

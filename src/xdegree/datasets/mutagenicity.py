@@ -57,7 +57,7 @@ def mutag(seed: int = 0, root: Path | None = None) -> Dataset:
 def nitro_and_amino(atoms: Tensor, edges: Tensor) -> Tensor:
     """The N-O edges of nitro groups and the N-H edges of amino groups, both directions, ``[E]``.
 
-    Such a group is a nitrogen with three neighbours, exactly two of which are oxygens (or hydrogens), while the
+    Such a group is a nitrogen with three neighbors, exactly two of which are oxygens (or hydrogens), while the
     third is no oxygen: nitrates (O-NO2) and aminooxy groups (O-NH2) are other groups.
     """
     source, to = edges

@@ -86,7 +86,7 @@ class Options:
 DEFAULT = Options()
 
 
-Kind = Literal["walks", "neighbours", "none"]
+Kind = Literal["walks", "neighbors", "none"]
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ class Contexts:
     """Which contexts a group is seen in.
 
     Args:
-        kind: ``"walks"``, random walks around the group, as the paper says; ``"neighbours"``, as the authors' code
+        kind: ``"walks"``, random walks around the group, as the paper says; ``"neighbors"``, as the authors' code
             does: the mean of f^D over the group alone and the group with each node that touches it, without − f^D(C);
             ``"none"``: φ is f^D.
         walks: how many are drawn where there are too many contexts for all of them.

@@ -11,7 +11,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 from .sparse_rows import DENSE_ABOVE, SparseRows
 
 with warnings.catch_warnings():
-    # PyTorch says once per process that sparse CSR is in beta; users of this package need not hear it.
+    # PyTorch says once per process that sparse CSR is in beta; users of this package need not see it.
     warnings.simplefilter("ignore")
     torch.sparse_csr_tensor([0, 1], [0], [1.0])
 
@@ -199,8 +199,8 @@ class Portions(Tensor):
     def target(self) -> Tensor:
         """The portion of each group, ``[K, *shape]``."""
         if not isinstance(self._target, Tensor):
-            with _disable_current_modes():  # whoever asks, these operations are not the model's
-                lazy = self._target  # None is a buffer: nobody brought anything yet
+            with _disable_current_modes():  # these operations are not the model's, whatever calls them
+                lazy = self._target  # None is a buffer: no portion was written into it yet
                 self._target = zeros(self.total, self.groups) if lazy is None else lazy.dense()
         return self._target
 
@@ -272,7 +272,7 @@ class Portions(Tensor):
 
 
 def zeros(total: Tensor, groups: int, shape: tuple[int, ...] | None = None) -> Tensor:
-    """A target of zeros for a total, laid out as `rows` likes it."""
+    """A target of zeros for a total, in the layout that `rows` uses."""
     shape = tuple(total.shape) if shape is None else shape
     if not shape:
         return total.new_zeros(groups)
@@ -300,7 +300,7 @@ def spread(target: Tensor, dim: int) -> Tensor:
 
 
 def carries(x: object) -> bool:
-    """Whether x brings portions with it (a buffer that nothing was written into does not)."""
+    """Whether x carries portions (a buffer that nothing was written into does not)."""
     return isinstance(x, Portions) and x.alias.touched
 
 

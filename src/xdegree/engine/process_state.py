@@ -113,7 +113,7 @@ class _FusedKernels:
     @contextmanager
     def as_before(self) -> Iterator[None]:
         """As the user has them, for an operation whose last bits depend on it; not while other runs need them off."""
-        with self._lock:  # whoever starts a run now waits for the end of the operation
+        with self._lock:  # a run that starts now waits for the end of the operation
             alone = self._users == 1
             if alone:
                 _set_fused(*self._before)

@@ -48,8 +48,8 @@ def rule(*keys: Any, rows: RowWise | None = None) -> Callable[[R], R]:
 
     A key is an ATen operation (``torch.ops.aten.relu``: all its overloads, in-place forms and aliases; or one
     overload, ``torch.ops.aten.add.Tensor``), a Python function (``torch_geometric.utils.softmax``) or a module
-    type. Where several fit, the module type wins over the function and the function over the operation, for
-    the simple reason that they are met in this order.
+    type. Where several fit, the module type wins over the function and the function over the operation: they
+    are called in this order.
 
     The rule is called as ``rule(call, *args, **kwargs)`` with the arguments of the operation, portions among
     them, and returns the target of the output, ``[K, *output]`` (a tuple for several outputs; None if it carries

@@ -227,7 +227,7 @@ class Run(TorchDispatchMode):
         return out
 
     def _into_outs(self, func: OpOverload, outs: tuple[str, ...], args: Any, kwargs: Any) -> Any:
-        """``out=``: the operation without it, then a copy; of ``sort`` and its kin the schema has a name for each."""
+        """``out=``: the operation without it, then a copy; ``sort`` and others have a name for each result."""
         functional, given = without_out(func), [kwargs[name] for name in outs]
         if functional is None:
             return self._unknown(func, args, kwargs, given[0] if len(given) == 1 else tuple(given))
@@ -266,7 +266,7 @@ class Run(TorchDispatchMode):
         return into
 
     def _reshape(self, func: OpOverload, args: Any, kwargs: Any, target: Tensor) -> Any:
-        """``transpose_`` and its kin write nothing: they give the tensor itself another shape, and so its wrapper."""
+        """``transpose_`` and the like write nothing: they give the tensor itself another shape, and so its wrapper."""
         into: Portions = args[0]
         func(into.total, *args[1:], **kwargs)
         into.target = target

@@ -5,7 +5,7 @@ layers do to rows, they do to each row by itself; then it is enough to work on t
 
 Messages travel one hop a round. A row that is further from all wanted rows than rounds are left can no longer reach
 them, so its targets need not be worked on: with three layers the last one is asked about the wanted rows alone, the one
-before about their neighbours. `ActiveRows` keeps count. Whether it was right to leave rows out is known in the end,
+before about their neighbors. `ActiveRows` keeps count. Whether it was right to leave rows out is known in the end,
 because every sparse target knows which of its rows are complete.
 """
 

@@ -45,6 +45,6 @@ def run(bench: Bench) -> Outcome:
     about = (
         f"Mean ± standard deviation over {bench.seeds} seeds of the first weights; the data and their split are the"
         " same for all. The state of least validation loss is kept; neither test accuracy nor any explanation score"
-        " has a say."
+        " affects that choice."
     )
     return Outcome("accuracy", "Accuracy (the paper's table of accuracies)", about, [table])

@@ -1,4 +1,4 @@
-"""Results that are kept as they come, so that a long experiment goes on where it stopped."""
+"""Results that are kept as they come, so that a long experiment resumes where it stopped."""
 
 import json
 import time

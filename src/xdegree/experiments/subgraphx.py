@@ -1,7 +1,7 @@
 """The paper's comparison with SubgraphX on molecules: pictures, and how often each picks the groups that matter.
 
 The paper shows some similar molecules in which SubgraphX picks the ring alone and DEGREE the N-H and N-O bonds. Here
-this is also counted, over mutagens that nobody chose.
+this is also counted, over mutagens that were not selected.
 """
 
 from collections.abc import Callable, Sequence

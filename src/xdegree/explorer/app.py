@@ -1,4 +1,4 @@
-"""The page as a server on this machine: nothing is loaded from elsewhere, and nobody else is answered."""
+"""The page as a server on this machine: nothing is loaded from elsewhere, and other machines are not answered."""
 
 import logging
 import socket

@@ -1,4 +1,4 @@
-"""What happens on the page. All state is in the browser; every call brings what it is about, and is checked."""
+"""What happens on the page. All state is in the browser; every call carries its arguments, which are checked."""
 
 import base64
 import binascii

@@ -14,7 +14,7 @@ from .problem import MAX_NODES, Problem
 from .subject import Example, Subject, subject_of
 
 KEPT = 64
-"""Predictions that are kept; each is found by what it is made of, so that nobody's choice changes another's."""
+"""Predictions that are kept; each is found by what it is made of, so that no choice changes another user's."""
 
 
 class Catalogue:
@@ -55,7 +55,7 @@ class Catalogue:
 
 
 def _own(ref: Reference, example: Example) -> tuple[Data, int | None, str, str]:
-    """What somebody typed or uploaded: the graph, the node that is explained, its title, and what it is in words."""
+    """What a user typed or uploaded: the graph, the node that is explained, its title, and what it is in words."""
     if ref.smiles is not None:
         if not example.reads_molecules:
             raise Problem(f"{example.title} is no model of molecules, so it cannot read a SMILES.")
@@ -76,7 +76,7 @@ def _own(ref: Reference, example: Example) -> tuple[Data, int | None, str, str]:
 
 
 def _read(text: str, reader: Callable[[str], Data], what: str) -> Data:
-    """What somebody typed, as the model reads it; what is wrong with it is told on the page."""
+    """What a user typed, as the model reads it; what is wrong with it is told on the page."""
     try:
         data = reader(text)
     except Exception as error:  # the reader may be the user's own: it can fail in any way

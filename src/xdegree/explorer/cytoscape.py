@@ -123,7 +123,7 @@ def _node(canvas: Canvas, node: int, scale: float, *, explained: bool) -> dict[s
         classes.append("explained")
     if isinstance(canvas, Molecule):
         label += charge(canvas.mol.GetAtomWithIdx(node).GetFormalCharge())
-    # A long name would cover its neighbours: the list beside the drawing has it in full.
+    # A long name would cover its neighbors: the list beside the drawing has it in full.
     short = label if isinstance(canvas, Sentence) else shortened(label, 4)
     place = {"x": round(x * scale, 1), "y": round(-y * scale, 1)}
     size = {"width": round(width, 1), "height": round(height, 1)}

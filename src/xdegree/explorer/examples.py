@@ -30,7 +30,7 @@ def ba_shapes(folder: Path | None, progress: bool) -> Example:
     right = role == data.y
     chosen = (right & data.test_mask & (data.motif >= 0)).nonzero().flatten().tolist()
     roles = ("base", "middle of a house", "bottom of a house", "top of a house")
-    # What the model is sure of comes first, and neighbourhoods that are neither trivial nor crowded.
+    # What the model is sure of comes first, and neighborhoods that are neither trivial nor crowded.
     sizes = {node: len(k_hop_subgraph(node, len(model.convs), data.edge_index)[0]) for node in chosen}
     chosen.sort(key=lambda node: (float(sure[node]) < 0.8, abs(sizes[node] - 30), node))
     items = [

@@ -1,4 +1,4 @@
-"""What comes from a browser or a file is text from strangers: read strictly, or refused with the reason.
+"""Untrusted text from a browser or a file: read strictly, or refused with the reason.
 
 A graph is JSON: ``x`` (a list of features per node) and ``edge_index`` (two lists of node numbers), and as it likes
 ``names`` (one text per node), ``smiles`` (to draw it as that molecule), ``index`` (the node that is explained) and

@@ -7,7 +7,7 @@ MAX_SMILES = 500
 MAX_SENTENCE = 600
 """Letters of a sentence."""
 MAX_NODES = 1_000
-"""Nodes of a graph that somebody uploads; a model's own graph may be larger, as only a neighbourhood is drawn."""
+"""Nodes of a graph that a user uploads; a model's own graph may be larger, as only a neighborhood is drawn."""
 MAX_EDGES = 10_000
 MAX_SHOWN = 300
 """Nodes that are drawn; of more, the strongest with the ways between them."""

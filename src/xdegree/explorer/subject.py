@@ -56,7 +56,7 @@ class Example:
 
     @property
     def reads_molecules(self) -> bool:
-        """Whether somebody can type a SMILES."""
+        """Whether users can type a SMILES."""
         return self.molecule is not None or bool(self.atoms)
 
     @property
@@ -137,7 +137,7 @@ class Subject:
             return found
         shown = self.nodes
         if len(shown) > MAX_SHOWN:
-            shown = neighbourhood(self.data.edge_index, shown, strength, self.index, MAX_SHOWN)
+            shown = neighborhood(self.data.edge_index, shown, strength, self.index, MAX_SHOWN)
         words = node_names(self.data)
         names = {} if words is None else {node: words[node] for node in shown}
         return graph_canvas(self.data.edge_index, shown, names)
@@ -163,7 +163,7 @@ def is_one_hot(x: Tensor) -> bool:
     return bool(((x == 0) | (x == 1)).all() and (x.sum(1) == 1).all())
 
 
-def neighbourhood(edge_index: Tensor, nodes: Sequence[int], strength: Tensor, root: int | None, most: int) -> list[int]:
+def neighborhood(edge_index: Tensor, nodes: Sequence[int], strength: Tensor, root: int | None, most: int) -> list[int]:
     """So many of the nodes at most: the strongest, each with the shortest way that joins it to the root.
 
     The root is the explained node, or the strongest one. What cannot be reached from it comes last.

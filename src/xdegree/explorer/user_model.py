@@ -42,7 +42,7 @@ def own_example(
         kwargs: further arguments of the model.
         graphs: further graphs as JSON, see `parse`.
         classes: names of the classes.
-        views: how the model reads what somebody types: ``molecule``, a function from a SMILES to a ``Data``, and
+        views: how the model reads what a user types: ``molecule``, a function from a SMILES to a ``Data``, and
             ``sentence``, one from a text to a ``Data`` with ``words``. SMILES that PyG's `from_smiles` or
             `xdegree.datasets.molecule_of` reads in the same way need no function.
         title: what the list calls it.

@@ -51,7 +51,7 @@ class Processes:
         self._send(worker, task)
 
     def _send(self, worker: int, message: Any) -> None:
-        with suppress(OSError):  # of a process that is gone we hear when we wait
+        with suppress(OSError):  # a process that is gone is noticed when we wait for it
             self.workers[worker][1].send(message)
 
     def wait(self, seconds: float) -> list[tuple[int, Event]]:
@@ -119,9 +119,9 @@ def _ending(code: int | None) -> str:
 
 @contextmanager
 def _deaf_to_interrupts() -> Iterator[None]:
-    """A process that is started in here never hears Ctrl-C, which a terminal sends to all: one process decides.
+    """A process that is started in here does not receive Ctrl-C, which a terminal sends to all: one process decides.
 
-    Blocked signals stay blocked in the new process; here they are heard as soon as they are let through again.
+    Blocked signals stay blocked in the new process; here they are delivered as soon as they are unblocked.
     """
     if not hasattr(signal, "pthread_sigmask"):  # Windows
         yield

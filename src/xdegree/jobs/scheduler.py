@@ -1,4 +1,4 @@
-"""Gives parts to workers, writes what they bring, and replaces workers that die or hang."""
+"""Gives parts to workers, writes what they return, and replaces workers that die or hang."""
 
 import time
 from collections import Counter, deque
@@ -13,7 +13,7 @@ from .tables import tables
 from .worker import At, Broken, Crew, Died, Done, Event, Failed, Ready, Task
 
 TRIES = 3
-"""How often a part is begun, and parts are written in vain, before we give up on it."""
+"""How often a part is begun, and writing a part may fail, before we give up on it."""
 STARTS = 6
 """Workers in a row that may die before they are ready, with a pause before each new one that doubles each time."""
 PAUSE = 0.5

@@ -117,7 +117,7 @@ def run(
         level: what the rows of the model's output are, for one graph; as in `explain`.
         start: for models of integers, as in `explain`.
         layer: where strength is read, as in `explain`.
-        options: choices among rules; the paper's by default.
+        options: choices among rules; `Options()` by default.
         portions: budget for the portions of each worker, ``memory`` in `explain`; 1 GB by default, or a quarter of
             `memory` if that is less.
         part_size: instances in one file.
@@ -184,7 +184,7 @@ def resume(
 
     Args:
         out: the job's folder.
-        engine: another than before, if you like; so with `workers`, `timeout`, `memory` and `address`.
+        engine: may differ from before, as may `workers`, `timeout`, `memory` and `address`.
         workers: see `run`.
         timeout: see `run`.
         memory: see `run`.
@@ -208,7 +208,7 @@ def resume(
         progress,
     )
     with Interruptions() as stops, locked(path), ExitStack() as ending:
-        folder, manifest = opened(path)  # again: now nobody else writes it
+        folder, manifest = opened(path)  # again: now no other process writes it
         folder.look()
         again = errors_of(folder) if errors else []
         missing = missing_in(folder, again)

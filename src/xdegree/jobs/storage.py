@@ -245,7 +245,7 @@ class Folder:
             self._aside(path).unlink(missing_ok=True)
 
     def _aside(self, path: Path) -> Path:
-        """Where a file is written: a name that nobody else gives to a file, and that readers of folders pass over."""
+        """Where a file is written: a name that no other process uses, and that readers of folders pass over."""
         return path.with_name(f".{path.name}.{self.job}.tmp")
 
     def _write_aside(self, path: Path, content: bytes) -> None:

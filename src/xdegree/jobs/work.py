@@ -54,7 +54,7 @@ def load(settings: Settings) -> tuple["Work", Identity]:
 
 @contextmanager
 def importable(folder: str) -> Iterator[None]:
-    """Look for modules in a folder first; a factory may import its neighbours when it is called."""
+    """Look for modules in a folder first; a factory may import its neighbors when it is called."""
     sys.path.insert(0, folder)
     try:
         yield
@@ -160,7 +160,7 @@ class ManyGraphs:
         return len(self.graphs)
 
     def explain(self, ids: Sequence[int]) -> list[Outcome]:
-        """Graphs go through the model as one batch, apart from those that could harm their neighbours there."""
+        """Graphs go through the model as one batch, apart from those that could harm their neighbors there."""
         read: dict[int, Data] = {}
         found: dict[int, Explanation | str] = {}
         for i in ids:
@@ -237,7 +237,7 @@ def _all_finite(graph: Data) -> bool:
 
 
 def survey(work: Work, timeout: float | None = None) -> None:
-    """Refuse a hopeless job before any work: a million times the same missing rule helps nobody.
+    """Refuse a hopeless job before any work: a million times the same missing rule is of no use.
 
     Graphs are surveyed in a process of its own: the first may be the one that hangs, or that ends its process.
     """

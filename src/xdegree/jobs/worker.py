@@ -93,7 +93,7 @@ class Crew(Protocol):
         """What workers have to tell; waits until there is something, or so long."""
 
     def end(self, worker: int) -> None:
-        """End a worker, whatever it is at; nothing is heard of it any more."""
+        """End a worker, whatever it is doing; no more events come from it."""
 
     def close(self) -> None:
         """End all workers, whatever they are at."""

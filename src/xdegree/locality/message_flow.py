@@ -62,7 +62,7 @@ def _watch(module: nn.Module, path: str, inside: list[str], layers: list[str]) -
 
 @dataclass(frozen=True)
 class Sampling:
-    """A limit on the in-neighbours of a node, for hubs: some of them, drawn uniformly."""
+    """A limit on the in-neighbors of a node, for hubs: some of them, drawn uniformly."""
 
     num_neighbors: int
     seed: int

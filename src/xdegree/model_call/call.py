@@ -251,7 +251,7 @@ def _check_mode(model: Any) -> None:
 
 
 def _check_initialised(model: Any) -> None:
-    """Refuse lazy layers that do not know their width yet: a run on a shadow would not teach the model itself."""
+    """Refuse lazy layers that do not know their width yet: a run on a shadow would not initialise the model itself."""
     parameters = model.named_parameters() if isinstance(model, nn.Module) else []
     lazy = [name for name, p in parameters if isinstance(p, nn.parameter.UninitializedParameter)]
     if lazy:
@@ -311,7 +311,7 @@ class Table:
 
 
 def as_table(output: Any, call: ModelCall, level: Level | None = None) -> Table:
-    """The output as a table; what its rows are is told by their number unless the level is given."""
+    """The output as a table; what its rows are follows from their number unless the level is given."""
     if not isinstance(output, Tensor) or not output.is_floating_point():
         got = getattr(output, "dtype", type(output).__name__)
         keys = f" with the parts {list(output)}" if isinstance(output, dict) else ""

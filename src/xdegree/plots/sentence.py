@@ -45,7 +45,7 @@ def plot_sentence(
 ) -> Figure:
     """Draw signed scores on the words of a sentence: red words raise the explained output, blue ones lower it.
 
-    Long sentences take several lines; an arc that runs to a margin goes on in another line.
+    Long sentences take several lines; an arc that runs to a margin continues in another line.
 
     Args:
         scores: an explanation, or scores of words [N].

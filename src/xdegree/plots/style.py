@@ -86,7 +86,7 @@ def _balanced(line: str, letters: int) -> str:
 
 def legend_lines(result: Any, unit: str | None, classes: Sequence[str] | None) -> tuple[str, ...]:
     """What stands below a scale: the unit, what the colours mean, what the scores add up to."""
-    if unit is not None and "red raises" in unit:  # whoever names the unit may have said what the colours mean
+    if unit is not None and "red raises" in unit:  # the caller's unit may say already what the colours mean
         return (unit, account_line(result, classes))
     return (unit or unit_of(result, classes), signs_line(result, classes), account_line(result, classes))
 

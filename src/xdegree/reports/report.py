@@ -21,7 +21,7 @@ from ..results.tree import ExplanationTree, Group
 from .tables import groups_table, meaning, nodes_table, prediction_table, settings_table
 from .views import scene
 
-MOST_NODES = 3000  # more than that no browser draws while somebody waits
+MOST_NODES = 3000  # more than that no browser draws in reasonable time
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ PAPER = "https://openreview.net/forum?id=Ve0Wth3ptT_"
 
 
 def meaning(e: Explanation, classes: Sequence[str] | None, node: str) -> str:
-    """What the numbers of the page mean, in three sentences for somebody who has read nothing else."""
+    """What the numbers of the page mean, in three sentences for readers who have read nothing else."""
     measured = (
         "the strength of what it carries into the last hidden layer"
         if e.reading == "strength"

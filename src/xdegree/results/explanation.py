@@ -152,7 +152,7 @@ class Explanation:
     edge_feature_scores: Tensor | None = None
     """``[E]`` or ``[E, D]``, of edge weights or of single features of edges."""
     reading: str = "contribution"
-    """What a score is: ``"contribution"``, ``"probability"`` or ``"strength"``."""
+    """What a score is: ``"contribution"``, ``"impact"``, ``"probability"`` or ``"strength"``."""
     of: str = "node"
     """What was scored: every ``"node"``, ``"edge"``, ``"feature"`` or ``"edge_feature"``."""
     edge_scoring: str | None = None
@@ -160,7 +160,7 @@ class Explanation:
     options: Options = field(default_factory=Options)
     """The choices among rules that made the scores."""
     sampling_error: Tensor | None = None
-    """``[C]``: the output with a sampled neighbourhood, which the scores are of, minus the model's own output."""
+    """``[C]``: the output with a sampled neighborhood, which the scores are of, minus the model's own output."""
     level: Level | None = None
     """What is explained: a ``"node"``, a ``"link"`` or a ``"graph"``; None where it is not known."""
     logits: Tensor | None = None

@@ -39,7 +39,7 @@ class Explanations(Sequence[Explanation]):
     if not TYPE_CHECKING:  # or a type checker would believe that everything is there
 
         def __getattr__(self, name: str) -> Any:
-            """Called for what is not there: say so to whoever takes several explanations for one."""
+            """Called for missing attributes: explain that this is a sequence of explanations, not one."""
             known = not name.startswith("_") and name in {*dir(Explanation), *Explanation.__dataclass_fields__}
             advice = f"; it holds {len(self)} explanations, take one: found[0].{name}" if known else ""
             raise AttributeError(f"{type(self).__name__} has no {name!r}{advice}", name=name, obj=self)
@@ -104,7 +104,7 @@ class NodeExplanations(Explanations):
     edge_scores: Tensor | None = None
     """``[rows, E]``: of edges by their end points, if asked for."""
     sampling_error: Tensor | None = None
-    """``[rows, C]``: the outputs with the sampled neighbourhoods minus those with the full ones."""
+    """``[rows, C]``: the outputs with the sampled neighborhoods minus those with the full ones."""
     reading: str = "contribution"
     """What a score is, as in `Explanation`."""
     edge_scoring: str | None = None

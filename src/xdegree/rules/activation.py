@@ -24,7 +24,7 @@ PROPORTIONAL = (
 
 @rule(*TELESCOPED, rows="elements")
 def activation(call: Call, x: Portions, *args: Any, **kwargs: Any) -> Tensor:
-    """ReLU, LeakyReLU and their kin: γ' = f(γ), β' = f(γ + β) − f(γ) (eq. ReLU)."""
+    """ReLU, LeakyReLU and similar functions: γ' = f(γ), β' = f(γ + β) − f(γ) (eq. ReLU)."""
     if any(carries(a) for a in (*args, *kwargs.values())):
         raise NotImplementedError("an activation whose bounds carry portions has no rule; use maximum and minimum")
     if call.total.dim() > x.dim():  # bounds that are tensors may bring more dimensions

@@ -17,8 +17,8 @@ from ..engine.registry import Call, R
 def share_bias(target: Tensor, total: Tensor, bias: Tensor | float, options: Options, fresh: bool = False) -> Tensor:
     """γ + b·|γ| / (|γ| + |β|), element by element (eq. gcn_b); 0/0 goes to the background.
 
-    Any constant that is added to portions counts as a bias, not only a layer's parameter. A fresh target is nobody
-    else's and is written into.
+    Any constant that is added to portions counts as a bias, not only a layer's parameter. A fresh target is
+    not shared and is written into.
     """
     if options.bias == "background":
         return target.expand(target.shape[0], *_broadcast(target.shape[1:], bias))
@@ -237,7 +237,7 @@ def _bind(op: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[tup
     return bound
 
 
-def of_nobody(total: Tensor) -> Tensor:
+def no_target(total: Tensor) -> Tensor:
     """The target for no groups at all, as `check` asks: of what is empty a variance warns, MKL refuses an FFT."""
     return total.new_empty(0, *total.shape)
 
@@ -248,7 +248,7 @@ def telescope_lifted(call: Call, args: tuple[Any, ...], kwargs: Mapping[str, Any
     What it gives for zeros comes from neither portion and is a bias of what remains.
     """
     if not call.groups:
-        return of_nobody(call.total)
+        return no_target(call.total)
     at_zero = lift(call, args, kwargs, Half.zero)
     if bool((at_zero != 0).any()):  # kernels round by the place in memory, and nothing must give exactly 0
         at_zero = lift(call, args, kwargs, Half.zeros)

@@ -10,7 +10,7 @@ from torch import Tensor
 from ..engine.portions import Messages, Portions, carries, rows, spread, target_of, total_of, unrows
 from ..engine.registry import Call, aten, rule
 from ..engine.sparse_rows import SparseRows
-from .common import Half, lift, numbers_too, of_nobody, shift
+from .common import Half, lift, no_target, numbers_too, shift
 
 FOURIER = (aten._fft_r2c, aten._fft_c2c, aten._fft_c2r)
 
@@ -29,7 +29,7 @@ FOURIER = (aten._fft_r2c, aten._fft_c2c, aten._fft_c2r)
 def structural(call: Call, *args: Any, **kwargs: Any) -> Any:
     """The operation itself on the target, its dimensions moved by one (both portions alike; eq. concatenation)."""
     if not call.groups and call.op.overloadpacket in FOURIER:
-        return of_nobody(call.total)
+        return no_target(call.total)
     return lift(call, args, kwargs, Half.target, reduces=False)
 
 
@@ -312,5 +312,5 @@ def write_slice(call: Call, x: Tensor, src: Tensor, dim: int = 0, *args: Any, **
 
 @rule(aten.constant_pad_nd)
 def pad(call: Call, x: Portions, pad: list[int], value: float = 0) -> Tensor:
-    """Padding is nobody's contribution: background."""
+    """Padding is background: no group contributes it."""
     return aten.constant_pad_nd(x.target, pad, 0)

@@ -6,7 +6,7 @@ from torch import Tensor
 
 from ..engine.portions import Portions, carries, spread, total_of
 from ..engine.registry import Call, aten, rule
-from .common import Half, lift, numbers_too, of_nobody, shift, telescope_lifted
+from .common import Half, lift, no_target, numbers_too, shift, telescope_lifted
 
 
 @rule(
@@ -24,7 +24,7 @@ def statistic(call: Call, *args: Any, **kwargs: Any) -> Tensor:
 def var_mean(call: Call, x: Portions, *args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
     """The variance or deviation as a statistic (eq. ReLU), the mean as the linear map it is."""
     if not call.groups:
-        return of_nobody(call.total[0]), of_nobody(call.total[1])
+        return no_target(call.total[0]), no_target(call.total[1])
     single = aten.var.correction if call.op.overloadpacket is aten.var_mean else aten.std.correction
     variance = Call(single, call.total[0], call.groups, call.options)
     target = telescope_lifted(variance, (x, *args), kwargs)
@@ -33,7 +33,7 @@ def var_mean(call: Call, x: Portions, *args: Any, **kwargs: Any) -> tuple[Tensor
 
 @rule(aten.prod.default)
 def product(call: Call, x: Portions, *, dtype: Any = None) -> Tensor:
-    """Π x: target × … × target, as in attention × value; of no factors at all it is 1, which is nobody's."""
+    """Π x: target × … × target, as in attention × value; of no factors at all it is 1, which is background."""
     return x.target.reshape(call.groups, x.numel()).prod(1, dtype=dtype) * bool(x.numel())
 
 

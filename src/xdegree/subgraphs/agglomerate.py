@@ -57,7 +57,7 @@ def agglomerate(
     model_kwargs: Mapping[str, Any] | None = None,
     **kwargs: Any,
 ) -> ExplanationTree:
-    """Grow groups of nodes from single nodes to the whole graph, and say what changes when they meet.
+    """Grow groups of nodes from single nodes to the whole graph, and say what each merge changes.
 
     For a node's prediction only its computation graph takes part. Every step asks the engine once, for all candidates
     of all groups in all their contexts, and no group is scored twice.
@@ -74,7 +74,7 @@ def agglomerate(
             ``"queue"``, the best ⌈q · n⌉ candidates of all groups (Algorithm 1; its first step ranks by φ itself);
             ``"percentile"``, those at or above the q-quantile of r, and groups that touch become one (the authors' code
             for sentences); ``"percentile-signed"``, the same by s instead of r (their code for molecules).
-        candidates: what may join a group: a neighbouring node, or with ``"groups"`` all of the group that it belongs
+        candidates: what may join a group: a neighboring node, or with ``"groups"`` all of the group that it belongs
             to (the paper's text); with ``"nodes"`` only the node counts for the score (Algorithm 2).
         rising: take only additions that raise the score: candidates with s(v) > 0, ranked by s. The tree ends where
             none are left.
@@ -82,7 +82,7 @@ def agglomerate(
         reading: what the contributions f^D are, as in `explain`.
         layer: where the strength is read, as in `explain`.
         graph: edges ``[2, E]`` along which groups grow; those of the model's ``edge_index`` by default.
-        options: choices among rules; the paper's by default.
+        options: choices among rules; `Options()` by default.
         memory: budget for the portions, as in `decompose`.
         model_kwargs: keyword arguments of the model whose names are taken by this function.
         **kwargs: all other keyword arguments of the model.
@@ -115,7 +115,7 @@ def agglomerate_levels(
 ) -> Iterator[Level]:
     """The levels of `agglomerate`, which takes the same arguments, one by one as they are found.
 
-    Stop asking and no more is computed. What is wrong with the arguments is said at once, not at the first level.
+    Nothing is computed beyond the levels that are asked for. Wrong arguments raise at once, not at the first level.
     """
     growth = Growth(selection, candidates, rising, q, budget)
     prepared = PreparedCall.of(model, args, {**kwargs, **(model_kwargs or {})})

@@ -1,7 +1,7 @@
-"""Which contexts a group of nodes is seen in: the random walks of the paper, the neighbours of the authors' code, none.
+"""Which contexts a group of nodes is seen in: the random walks of the paper, the neighbors of the authors' code, none.
 
 A context C is what a random walk visits. The walk starts at a node drawn evenly from N_L(S), the nodes within L hops
-of the group but not of the group itself, goes on along edges to a node drawn evenly from those of N_L(S), and stays
+of the group but not of the group itself, continues along edges to a node drawn evenly from those of N_L(S), and stays
 where it is if there is none. With nothing around the group the only context is the empty one.
 
 Where few contexts are possible the expectation is exact: all of them, each with its probability. Else walks are drawn.
@@ -44,7 +44,7 @@ class Surroundings:
         """The contexts of a group and the weight of each."""
         if self.contexts.kind == "none":
             return {0: 1.0}
-        if self.contexts.kind == "neighbours":
+        if self.contexts.kind == "neighbors":
             around = [0, *(1 << node for node in members(self.adjacency.around(group)))]
             return dict.fromkeys(around, 1 / len(around))
         region = self.adjacency.within(group, self._hops) & ~group

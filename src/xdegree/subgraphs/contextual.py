@@ -50,7 +50,7 @@ def contextual_scores(
         reading: what f^D is, as in `explain`.
         layer: where the strength is read, as in `explain`.
         graph: edges ``[2, E]`` to walk along; those of the model's ``edge_index`` by default.
-        options: choices among rules; the paper's by default.
+        options: choices among rules; `Options()` by default.
         memory: budget for the portions, as in `decompose`.
         model_kwargs: keyword arguments of the model whose names are taken by this function.
         **kwargs: all other keyword arguments of the model.
@@ -87,7 +87,7 @@ def interaction(
         target: the class that is explained; the predicted one by default.
         reading: what f^D is, as in `explain`.
         layer: where the strength is read, as in `explain`.
-        options: choices among rules; the paper's by default.
+        options: choices among rules; `Options()` by default.
         memory: budget for the portions, as in `decompose`.
         model_kwargs: keyword arguments of the model whose names are taken by this function.
         **kwargs: all other keyword arguments of the model.
@@ -174,7 +174,7 @@ class Scorer:
         return frozenset(self.nodes[bit] for bit in members(group))
 
     def score(self, contributions: Iterable[Bits] = (), contextual: Iterable[Bits] = ()) -> None:
-        """See to it that f^D of some groups and φ of others are known."""
+        """Compute f^D of some groups and φ of others, where they are not known yet."""
         seen_in = {group: self.surroundings.of(group) for group in contextual if group not in self.contextual}
         wanted = dict.fromkeys(contributions)  # a set that keeps its order
         relative = self.surroundings.contexts.kind == "walks"

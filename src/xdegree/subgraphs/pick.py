@@ -63,9 +63,9 @@ def pick_subgraph(
 ) -> Subgraph:
     """The connected subgraph of at most so many nodes that carries the prediction best, by beam search.
 
-    Groups grow by one node per step; all candidates of a step are scored at once, and the best of them go on. The
-    groups of an explanation tree join in as soon as their size has its turn, so that a subgraph whose parts say little
-    alone is found too. Nothing is drawn but the tree's contexts; ties go to the smaller node ids.
+    Groups grow by one node per step; all candidates of a step are scored at once, and the best of them are kept. The
+    groups of an explanation tree are added at the step of their size, so that a subgraph whose parts contribute little
+    alone is found too. Only the tree's contexts are random; ties go to the smaller node ids.
 
     Args:
         model: a PyG model or any callable that computes with PyTorch, or what `prepare` returned.
@@ -76,7 +76,7 @@ def pick_subgraph(
         objective: ``"contribution"``, f^D by the reading; ``"fidelity"``, fidelity⁺ − fidelity⁻: the probability of the
             class with the features of all other nodes set to 0, minus that with the subgraph's own set to 0.
         beam: how many groups go on at every step.
-        tree: a guide that is at hand; grown anew by default.
+        tree: an agglomeration that guides the search; grown by default.
         index: the node (or, in a batch, the graph) that is explained.
         target: the class that is explained; the predicted one by default.
         seed: for the tree's contexts, see `agglomerate`.
@@ -84,7 +84,7 @@ def pick_subgraph(
         reading: what the contribution is, as in `explain`.
         layer: where the strength is read, as in `explain`.
         graph: edges ``[2, E]`` along which groups grow; those of the model's ``edge_index`` by default.
-        options: choices among rules; the paper's by default.
+        options: choices among rules; `Options()` by default.
         memory: budget for the portions, as in `decompose`.
         model_kwargs: keyword arguments of the model whose names are taken by this function.
         **kwargs: all other keyword arguments of the model.

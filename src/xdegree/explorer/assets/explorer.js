@@ -200,7 +200,7 @@
   }
 
   /* The drawing library remembers where it stands on the page until something scrolls. Text above it may have grown
-     since, and clicks would miss their nodes: so it is told, before it hears of the pointer itself. */
+     since, and clicks would miss their nodes: so it is told, before it receives the pointer event itself. */
   for (const kind of ["pointerover", "pointerdown"]) {
     const tell = (event) => {
       const found = stage(event.target instanceof Element ? event.target.closest(".canvas") : null);
