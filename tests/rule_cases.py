@@ -812,12 +812,12 @@ GRID = [
     }.items()
 ] + [
     case("max_windows", "max_pool1d", lambda x: F.max_pool1d(x.t()[None], 2, return_indices=False),
-         lambda g, b, o: torch.stack([best_twin((0,), False)(g[i:i + 2], b[i:i + 2], Options(ties="first")) for i in (0, 2, 4)], 1)[None]),
-    *(case("max_windows", name, f, lambda g, b, o: best_twin((0,), True)(g.view(2, 3, 4), b.view(2, 3, 4), Options(ties="first"))[None])
+         lambda g, b, o: torch.stack([best_twin((0,), False)(g[i:i + 2], b[i:i + 2], Options.paper(ties="first")) for i in (0, 2, 4)], 1)[None]),
+    *(case("max_windows", name, f, lambda g, b, o: best_twin((0,), True)(g.view(2, 3, 4), b.view(2, 3, 4), Options.paper(ties="first"))[None])
       for name, f in {"max_pool3d": lambda x: F.max_pool3d(x.view(1, 2, 3, 4), (2, 1, 1)),
                       "adaptive 3d": lambda x: F.adaptive_max_pool3d(x.view(1, 2, 3, 4), (1, 3, 4))}.items()),
     case("max_windows", "adaptive", lambda x: F.adaptive_max_pool1d(x.t()[None], 2),
-         lambda g, b, o: torch.stack([best_twin((0,), False)(g[i:i + 3], b[i:i + 3], Options(ties="first")) for i in (0, 3)], 1)[None]),
+         lambda g, b, o: torch.stack([best_twin((0,), False)(g[i:i + 3], b[i:i + 3], Options.paper(ties="first")) for i in (0, 3)], 1)[None]),
 ]  # fmt: skip
 
 W3 = torch.randn(5, 4, 4, generator=generator, dtype=torch.float64)

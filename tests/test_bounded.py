@@ -23,11 +23,11 @@ from xdegree.attribution.phantoms import LIMIT
 from xdegree.testing import BrokenLaw, check_laws
 
 BOUNDED = [
-    Options(activation="gate"),
-    Options(activation="both-orders", bound="output"),
-    Options(activation="target-last", bias="background", bound="output"),
-    Options(activation="gate", bias="background", bound="output"),
-    Options(activation="both-orders", bias="background", product="share", bound="output"),
+    Options.paper(activation="gate"),
+    Options.paper(activation="both-orders", bound="output"),
+    Options.paper(activation="target-last", bias="background", bound="output"),
+    Options.paper(activation="gate", bias="background", bound="output"),
+    Options.paper(activation="both-orders", bias="background", product="share", bound="output"),
     Options.paper(bound="output"),
 ]
 UNBOUNDED = [Options.paper(), Options.paper(activation="both-orders"), Options.paper(activation="target-last")]
@@ -143,12 +143,12 @@ def test_options_that_are_not_bounded_warn_and_name_the_module(kind: str, option
 
 
 def test_explain_warns_too_and_once() -> None:
-    both = Options(activation="both-orders")
+    both = Options.paper(activation="both-orders")
     for model, index in ((Network("gin", 1000), None), (Network("gin", 1000, "node"), 4)):
         with pytest.warns(UserWarning, match="contributions of up to") as caught:
             explain(model, X, EDGES, index=index, options=both)
         assert len(caught) == 1
-        explain(model, X, EDGES, index=index, options=Options(activation="both-orders", bound="output"))
+        explain(model, X, EDGES, index=index, options=Options.paper(activation="both-orders", bound="output"))
 
 
 @pytest.mark.parametrize("case", RULE_CASES, ids=lambda case: f"{case.rule}: {case.name}")
@@ -165,7 +165,7 @@ def test_no_rule_by_itself_makes_a_contribution_large(case: RuleCase) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_group_and_the_rest_add_up(kind: str, activation: Any, bound: Any) -> None:
     """Without offsets behind the ReLU: where both portions are 0, an offset stays with the background."""
-    model, options = Network(kind, 2), Options(activation=activation, bound=bound)
+    model, options = Network(kind, 2), Options.paper(activation=activation, bound=bound)
     for norm in model.norms:
         nn.init.zeros_(norm.bias)
     groups = torch.rand(8, 12, generator=torch.Generator().manual_seed(0)) < 0.4
@@ -177,7 +177,9 @@ def test_a_group_and_the_rest_add_up(kind: str, activation: Any, bound: Any) -> 
 @pytest.mark.parametrize("kind", KINDS)
 def test_bounded_relus_have_no_order(kind: str) -> None:
     """Clipped to the output, every order of the telescoping sum gives γ clipped to 0 … T."""
-    options = [Options(activation=a, bound="output") for a in ("target-first", "target-last", "both-orders", "gate")]
+    options = [
+        Options.paper(activation=a, bound="output") for a in ("target-first", "target-last", "both-orders", "gate")
+    ]
     model, groups = Network(kind, 1000), torch.rand(8, 12, generator=torch.Generator().manual_seed(0)) < 0.4
     first, *others = (decompose(model, X, EDGES, groups=groups, options=o).target for o in options)
     for other in others:
@@ -186,7 +188,7 @@ def test_bounded_relus_have_no_order(kind: str) -> None:
 
 def test_behind_a_gate_single_nodes_add_up() -> None:
     """The gate is linear in the target, so whatever is no bias adds up over any partition."""
-    model, options = Network("gin", 1000), Options(activation="gate", bias="background")
+    model, options = Network("gin", 1000), Options.paper(activation="gate", bias="background")
     alone = decompose(model, X, EDGES, groups=torch.eye(12).bool(), options=options).target.sum(0)
     torch.testing.assert_close(alone, decompose(model, X, EDGES, groups=[range(12)], options=options).target[0])
 
@@ -195,7 +197,7 @@ def test_behind_a_gate_single_nodes_add_up() -> None:
 @pytest.mark.parametrize("bound", ["none", "output"])
 def test_a_gate_passes_nothing_where_the_total_is_zero(function: Any, bound: Any) -> None:
     """±5 that cancel do not pass; f(0) stays a constant, shared by magnitude."""
-    x, options = torch.tensor([[5.0], [-5.0], [0.0]]), Options(activation="gate", bound=bound)
+    x, options = torch.tensor([[5.0], [-5.0], [0.0]]), Options.paper(activation="gate", bound=bound)
     d = decompose(lambda x: function(x.sum(0)), x, groups=[[0], [1], [2]], options=options)
     constant = float(function(torch.zeros(())))
     torch.testing.assert_close(d.target[:, 0], torch.tensor([constant / 2, constant / 2, 0.0]))
@@ -205,10 +207,10 @@ def test_a_jump_at_zero_stays_within_the_bound() -> None:
     """(f(T) − f(0))/T has no limit at 0 where f jumps: the quotient is not finite, or large and clipped."""
     x = torch.tensor([[5.0, 5.0], [-5.0, -5.0 + 1e-9], [0.0, 0.0]])
     model = lambda x: nn.functional.threshold(x.sum(0), 0, 3)
-    d = decompose(model, x, groups=[[0], [1], [2]], options=Options(activation="gate", bound="output"))
+    d = decompose(model, x, groups=[[0], [1], [2]], options=Options.paper(activation="gate", bound="output"))
     assert bool((d.target.abs() <= 3 + 1e-6).all())
     with pytest.warns(UserWarning, match="in the model itself .aten.threshold"):
-        assert decompose(model, x, groups=[[0], [1]], options=Options(activation="gate")).target.isfinite().all()
+        assert decompose(model, x, groups=[[0], [1]], options=Options.paper(activation="gate")).target.isfinite().all()
 
 
 AMPLIFIERS = {

@@ -17,17 +17,17 @@ from xdegree.engine.registry import RULES
 from xdegree.testing import check_laws
 
 OPTIONS = [
-    Options(),
-    Options(ties="first"),
-    Options(bias="background"),
-    Options(activation="both-orders"),
-    Options(activation="target-last", bias="background", ties="first"),
-    Options(product="share"),
-    Options(activation="gate"),
-    Options(activation="gate", bias="background", bound="output"),
-    Options(activation="both-orders", bound="output"),
-    Options(activation="target-last", bias="background", bound="output"),
-    Options(bound="output"),
+    Options.paper(),
+    Options.paper(ties="first"),
+    Options.paper(bias="background"),
+    Options.paper(activation="both-orders"),
+    Options.paper(activation="target-last", bias="background", ties="first"),
+    Options.paper(product="share"),
+    Options.paper(activation="gate"),
+    Options.paper(activation="gate", bias="background", bound="output"),
+    Options.paper(activation="both-orders", product="share", bound="output"),
+    Options.paper(activation="target-last", bias="background", bound="output"),
+    Options.paper(bound="output"),
 ]
 
 
@@ -186,7 +186,7 @@ def test_bounds_of_more_dimensions(bound: tuple[int, ...], options: Options) -> 
 def test_nothing_gives_exactly_nothing(f: Callable[[Tensor], Tensor], order: str, dtype: torch.dtype) -> None:
     """Kernels round by the place in memory, so f(γ + β) − f(β) was not always 0 for γ = 0."""
     x = torch.randn(37, 5, generator=torch.Generator().manual_seed(6)).to(dtype)
-    d = decompose(f, x, groups=[[], [3], [], [5, 7]], options=Options(activation=order))
+    d = decompose(f, x, groups=[[], [3], [], [5, 7]], options=Options.paper(activation=order))
     assert not d.target[::2].any()
     assert not d.target[1, torch.arange(37) != 3].any()
 

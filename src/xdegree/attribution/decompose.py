@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils._pytree import tree_flatten, tree_iter, tree_unflatten
 
-from ..engine.options import Options
+from ..engine.options import DEFAULT, Options
 from ..engine.portions import LostPortionsError, Portions, carries, target_of, total_of
 from ..engine.process_state import Memory, budget
 from ..engine.registry import MissingRuleError
@@ -108,7 +108,7 @@ def decompose(
     """
     if groups is None:
         raise TypeError("groups is None; name what is asked about: groups=[[0], [4, 7]]")
-    options = Options.of(options)
+    options = chosen_options(options, of)
     given = {**kwargs, **(model_kwargs or {})}
     if isinstance(model, PreparedCall):
         prepared = PreparedCall.of(model, args, given)
@@ -120,6 +120,16 @@ def decompose(
     check_call(model, call)
     source = on_path(find_source(model, call, of, start), baseline, steps)
     return decompose_source(model, call, source, groups, probes, options, memory)
+
+
+def chosen_options(options: Options | None, of: Of) -> Options:
+    """The user's, or the default; features of edges often enter attention alone, so for them it is split."""
+    if options is None:
+        return EDGE_FEATURES if of == "edge_feature" else DEFAULT
+    return Options.of(options)
+
+
+EDGE_FEATURES = Options(attention="split")
 
 
 def on_path(source: Source, baseline: Any, steps: Any) -> Source:
@@ -383,7 +393,8 @@ def _result(
     if lost and not any(carries(leaf) for leaf in leaves):
         raise LostPortionsError(
             f"{what} carries no portions: they got lost on the way (the values were copied out of the tensors) or the"
-            " node features do not reach it"
+            " features do not reach it. Where they only enter attention, which is taken as given by default,"
+            ' options=Options(attention="split") splits it'
         )
     totals = [total_of(leaf) for leaf in leaves]
     targets = [_leaf_target(leaf, groups) for leaf in leaves]

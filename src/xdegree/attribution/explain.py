@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.data import Batch
 
-from ..engine.options import DEFAULT, Options
+from ..engine.options import Options
 from ..engine.process_state import Memory, budget
 from ..engine.sparse_rows import NeedsWhole, TooMuch
 from ..locality.message_flow import Incoming, Sampling
@@ -20,7 +20,7 @@ from ..model_call.split_points import Of
 from ..results.explanation import Explanation
 from ..results.explanations import Explanations, NodeExplanations
 from ..results.hetero import HeteroExplanation
-from .decompose import on_path, path_options, whole_survey
+from .decompose import chosen_options, on_path, path_options, whole_survey
 from .scores import Classes, EdgeScores, PairScores, Question, Reader, Reading, chosen_classes
 
 FEW = 1 / 4
@@ -161,7 +161,7 @@ def explain(
         sequence of them.
     """
     prepared = PreparedCall.of(model, args, {**kwargs, **(model_kwargs or {})}, trust_neighborhood).of_part(output)
-    options = DEFAULT if options is None else Options.of(options)
+    options = chosen_options(options, of)
     source = prepared.source(of, start)  # says what is wrong with the features
     path = on_path(source, baseline, steps).path
     question = Question(target, reading, edge_scores, of, start, layer, options, memory, logits, path)

@@ -41,6 +41,8 @@ class Options:
             paper does: a unit whose output is 0 can then have portions of +5 and −5, which a normalisation behind it
             may scale by 1,000. ``"output"`` clips each portion to lie between 0 and what the unit itself put out,
             f(T) − f(0), so that such a unit passes nothing on. A group and all the rest still add up where they did.
+            Left open, it is ``"output"`` with both orders and ``"none"`` with the others, which have a meaning of their
+            own: target last with biases in the background is what the output loses without the group.
             For ReLU all choices of ``activation`` then agree: γ clipped to 0 … T where T is positive, 0 elsewhere.
     """
 
@@ -49,11 +51,13 @@ class Options:
     activation: Activation = "both-orders"
     product: Product = "share"
     attention: Attention = "whole"
-    bound: Bound = "output"
+    bound: Bound | None = None
 
     def __post_init__(self) -> None:
+        if self.bound is None:
+            object.__setattr__(self, "bound", "output" if self.activation == "both-orders" else "none")
         for field in fields(self):
-            allowed, given = get_args(field.type), getattr(self, field.name)
+            allowed, given = _allowed(field.type), getattr(self, field.name)
             if given not in allowed:
                 raise ValueError(f"Options.{field.name} must be one of {allowed} (got {given!r})")
 
@@ -81,6 +85,11 @@ class Options:
     def to_dict(self) -> dict[str, Any]:
         """The fields as plain values, for files and tables."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
+
+
+def _allowed(kind: Any) -> tuple[str, ...]:
+    """The values of a field that may be left open."""
+    return tuple(value for part in get_args(kind) for value in (get_args(part) or (part,)) if isinstance(value, str))
 
 
 DEFAULT = Options()
