@@ -21,6 +21,7 @@ from xdegree.experiments import (
     Picture,
     ablation,
     auc,
+    defaults,
     epochs,
     experiment,
     keep,
@@ -35,9 +36,10 @@ from xdegree.experiments.protocol import (
     explained_nodes,
     pairs,
 )
+from xdegree.experiments.rankings import READINGS, SETTINGS, cases, decomposed, judge, read, true_nodes
 from xdegree.experiments.readings import of_messages, of_nodes, of_pairs
 from xdegree.experiments.store import timed
-from xdegree.models import GAT, GCN
+from xdegree.models import GAT, GCN, GIN
 from xdegree.recipes import recipe
 from xdegree.results.tables import Table, aligned, spread
 
@@ -357,6 +359,126 @@ def test_agreement_is_one_where_contributions_are_what_the_model_loses():
     assert_close(d.target[:, one.row, one.target], falls)
     assert ablation.agreement(d.target[:, one.row, one.target], falls) == pytest.approx(1)
     assert ablation.agreement(-d.target[:, one.row, one.target], falls) == pytest.approx(-1)
+
+
+# The trial of defaults
+
+
+def two_columns():
+    """On set A one candidate is best, on set B another; the third is even."""
+    first = {"x: one": 0.9, "y: one": 0.5, "z": 0.8}
+    second = {"x: one": 0.4, "y: one": 1.0, "z": 0.8}
+    seeds = ((first, first), (second, {**second, "x: one": 0.6}))
+    return [defaults.Column(name, "node", "GCN", each, ({}, {})) for name, each in zip(("A", "B"), seeds, strict=True)]
+
+
+def test_a_standing_has_the_mean_the_shortfall_and_the_worst_column():
+    columns = two_columns()
+    found = defaults.standing("x: one", columns)
+    assert found.mean == pytest.approx(0.7)
+    assert found.shortfall == pytest.approx((0 + 0.5) / 2)
+    assert found.worst is columns[1]
+    assert found.by_seed == pytest.approx((0.65, 0.75))
+
+
+def test_candidates_are_compared_column_by_column(monkeypatch):
+    monkeypatch.setattr(defaults, "PAIRS", (("x: one", "y: one"),))
+    (row,) = defaults._pairs_table(two_columns()).rows
+    assert row == ("x: one", "y: one", "-0.050 ± 0.450", "-0.050", "1 : 1", "-0.500, B GCN")
+
+
+def test_with_a_dataset_left_out_the_choice_is_made_on_the_others():
+    assert defaults.left_out(["x: one", "y: one", "z"], two_columns()) == {
+        "A": ("y: one", pytest.approx(0.5)),
+        "B": ("x: one", pytest.approx(0.5)),
+    }
+    assert defaults.left_out(["z"], two_columns())["A"] == ("z", pytest.approx(0.8))
+
+
+def test_readings_of_a_table_of_classes():
+    table = torch.tensor([[1.0, 3.0, 2.0], [0.0, -1.0, 2.0]])
+    found = read(table, torch.tensor([0.1, 0.9, 0.5]))
+    assert {name: found[name].tolist() for name in READINGS[:3]} == {
+        "contribution": [3, -1],
+        "|contribution|": [3, 1],
+        "margin": [1, -3],
+    }
+    assert_close(found["impact"], (table - table.mean(1, keepdim=True)).norm(dim=1))
+
+
+def test_true_nodes_are_the_ends_of_marked_edges_a_motif_or_the_nitro_group():
+    assert true_nodes(molecules().graphs[0]).tolist() == [True, True, False, False]
+    motif = Data(edge_index=both_ways([(0, 1)]), motif=torch.tensor([-1, 0]), num_nodes=2)
+    assert true_nodes(motif).tolist() == [False, True]
+    pytest.importorskip("rdkit")
+    methane = Data(edge_index=both_ways([(0, 1), (1, 2), (1, 3)]), smiles="C[N+](=O)[O-]", num_nodes=7)
+    assert true_nodes(methane).nonzero().flatten().tolist() == [1, 2, 3]
+
+
+def test_graphs_side_by_side_are_explained_as_each_alone():
+    dataset = molecules()
+    dataset = replace(dataset, name="other")
+    model = untrained(dataset, GAT, level="graph")
+    for graph in dataset.graphs:
+        graph.y = model(graph.x, graph.edge_index).argmax(-1)
+    found = cases(model, dataset, most=3)
+    assert [case.place for case in found] == [0, 1, 3]
+    for name in ("bounded", "removal, from the mean", "4 steps, from the mean"):
+        how = SETTINGS[name]
+        alone = [
+            explain(model, c.one.x, c.one.edge_index, options=how.options, baseline=how.baseline, steps=how.steps)
+            for c in found
+        ]
+        sizes = [e.node_scores.abs() for e in alone]
+        assert decomposed(found, dataset, {name: how})[name]["|contribution|"] == pytest.approx(judge(found, sizes))
+
+
+@pytest.mark.parametrize("kind", [GCN, GAT, GIN])
+def test_shared_products_change_nothing_where_attention_is_whole(kind):
+    """Why the trial has no column of its own for them."""
+    dataset = small()
+    model, data = untrained(dataset, kind), dataset.data
+    x = torch.rand(data.x.shape, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    for setting in SETTINGS.values():
+        if setting.options.attention == "whole" or kind is not GAT:
+            shared = replace(setting.options, product="share")
+            both = [
+                decompose(model, x, data.edge_index, groups=[[3], [13]], options=o) for o in (setting.options, shared)
+            ]
+            assert torch.equal(both[0].target, both[1].target)
+
+
+def test_what_the_trial_calls_bounded_is_the_default():
+    assert replace(SETTINGS["bounded"].options, product="share") == Options()
+
+
+def test_the_trial_ranks_all_candidates_and_is_resumed(bench, monkeypatch):
+    monkeypatch.setattr(defaults, "DATASETS", ("tree_cycles", "mutag", "absent"))
+    monkeypatch.setattr(defaults, "QUICK", 2)
+
+    def load(name):
+        if name == "absent":
+            raise FileNotFoundError("no such data")
+        return few_molecules() if name == "mutag" else small()
+
+    monkeypatch.setattr("xdegree.experiments.store.load", load)
+    outcome = defaults.run(bench)
+    tables = {table.title: table for table in outcome.tables}
+    matrix = tables["Mean AUC of every reading under every setting"]
+    assert [row[0] for row in matrix.rows] == list(SETTINGS)
+    every = {row[0]: row for row in tables["All candidates"].rows}
+    others = {"random", "hop distance", "|gradient|", "gradient × input", "IG", "|IG|", "IG norm", "occlusion"}
+    assert others | set(defaults.NAMED) <= set(every)
+    assert all(0 <= float(row[1].split(" ")[0]) <= 1 for row in every.values())
+    assert {row[0].split()[0] for row in tables["The models"].rows} == {"Tree-Cycles", "MUTAG"}
+    assert "absent, no such data" in outcome.about
+
+    def unwanted(*_):
+        raise AssertionError("kept results are computed again")
+
+    monkeypatch.setattr(defaults, "decomposed", unwanted)
+    monkeypatch.setattr(defaults, "others", unwanted)
+    assert defaults.run(bench).tables == outcome.tables
 
 
 # The command

@@ -1,19 +1,25 @@
 import numpy as np
 import pytest
 import torch
-from torch_geometric.nn import GATConv, GCNConv
+from torch_geometric.nn import GATConv, GCNConv, GINConv
 
-from xdegree.models import GAT, GCN
+from xdegree.models import GAT, GCN, GIN
 
-MODELS = pytest.mark.parametrize(("model_class", "conv_class"), [(GCN, GCNConv), (GAT, GATConv)])
+MODELS = pytest.mark.parametrize(("model_class", "conv_class"), [(GCN, GCNConv), (GAT, GATConv), (GIN, GINConv)])
 EDGES = torch.tensor([[0, 1, 1, 2, 3, 4], [1, 0, 2, 1, 4, 3]])
 
 
+def widths(conv):
+    if isinstance(conv, GINConv):
+        return conv.nn[0].in_features, conv.nn[-1].out_features
+    return conv.in_channels, conv.out_channels
+
+
 @MODELS
-def test_layers_are_those_of_the_paper(model_class, conv_class):
+def test_layers_have_the_widths_of_the_paper(model_class, conv_class):
     model = model_class(in_channels=7, out_channels=3)
     assert [type(conv) for conv in model.convs] == [conv_class] * 3
-    assert [(conv.in_channels, conv.out_channels) for conv in model.convs] == [(7, 20), (20, 20), (20, 20)]
+    assert [widths(conv) for conv in model.convs] == [(7, 20), (20, 20), (20, 20)]
     assert (model.lin1.in_features, model.lin1.out_features) == (20, 20)
     assert (model.lin2.in_features, model.lin2.out_features) == (20, 3)
     assert len(model_class(7, 3, layers=4).convs) == 4

@@ -76,8 +76,9 @@ def test_recipes_are_the_papers():
     assert recipe(shapes) == Recipe("GCN", epochs=1000)
     assert recipe(shapes, "GAT") == Recipe("GAT", epochs=200, degrees=True)
     assert recipe(grid).layers == 4
-    with pytest.raises(ValueError, match=r"\('GCN', 'GAT'\)"):
-        recipe(grid, "GIN")
+    assert recipe(shapes, "GIN") == Recipe("GIN", epochs=500)
+    with pytest.raises(ValueError, match=r"\('GCN', 'GAT', 'GIN'\)"):
+        recipe(grid, "SAGE")
 
 
 def test_a_trained_model_is_kept_and_found_again(tmp_path):

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from .models import GAT, GCN, build
+from .models import Network, build
 
 
 class BrokenCheckpointError(ValueError):
@@ -14,7 +14,7 @@ class BrokenCheckpointError(ValueError):
         super().__init__(f"{path} is not a whole checkpoint ({why}); delete it and train again")
 
 
-def save_model(path: Path | str, model: GCN | GAT, **notes: Any) -> None:
+def save_model(path: Path | str, model: Network, **notes: Any) -> None:
     """Write a model; an interrupted write leaves the file as it was.
 
     Args:
@@ -30,7 +30,7 @@ def save_model(path: Path | str, model: GCN | GAT, **notes: Any) -> None:
     scratch.replace(path)
 
 
-def load_model(path: Path | str) -> tuple[GCN | GAT, dict[str, Any]]:
+def load_model(path: Path | str) -> tuple[Network, dict[str, Any]]:
     """The model of a file, in eval mode, and the notes kept with it."""
     path, library = Path(path), safetensors()
     if not path.is_file():

@@ -91,7 +91,7 @@ def run(given: argparse.Namespace) -> int:
         done.append(_plain(outcome, pictures))
         if not given.json:
             print(outcome.text(), *(f"picture: {path}" for path in pictures), sep="\n", end="\n\n", flush=True)
-    said = f"xdegree reproduce all --seeds {seeds}" + (" --quick" if given.quick else "")
+    said = f"xdegree reproduce {given.name} --seeds {seeds}" + (" --quick" if given.quick else "")
     page = write_page(tuple(EXPERIMENTS), folder, given.page or given.out / "results.md", said)
     if given.json:
         print_json({"experiments": done, "left_out": left_out, "page": str(page)})

@@ -16,6 +16,7 @@ EXPERIMENTS = {
     "auc-authors": "auc_authors",
     "epochs": "epochs",
     "ablation": "ablation",
+    "defaults": "defaults",
     "efficiency": "efficiency",
     "mutag": "mutag",
     "sst": "sst",

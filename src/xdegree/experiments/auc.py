@@ -17,7 +17,7 @@ from ..baselines import Method, Scores
 from ..baselines.instance import Instance, instance
 from ..datasets import Dataset
 from ..engine.options import Options
-from ..models import GAT, GCN
+from ..models import Network
 from ..recipes import Kind
 from ..results.tables import Table, spread
 from . import readings
@@ -99,7 +99,7 @@ PAPER_DEGREE: dict[Kind, tuple[tuple[float, float], ...]] = {
 class Task:
     """One trained model, and what of it is explained."""
 
-    model: GCN | GAT
+    model: Network
     dataset: Dataset
     authors: bool
     quick: bool

@@ -59,12 +59,12 @@ def keep(outcome: Outcome, folder: Path) -> list[Path]:
 
 def write_page(names: Sequence[str], folder: Path, page: Path, command: str) -> Path:
     """One Markdown page of all outcomes in a folder, in the order of their names; pictures go beside it."""
-    parts = ["# Results", f"Written by `{command}`; do not edit. Each section names the command that made it."]
+    paths = [path for name in names if (path := folder / f"{name}.json").is_file()]
+    title = "# Results" if len(paths) != 1 else f"# Results: {paths[0].stem}"
+    parts = [title, f"Written by `{command}`; do not edit. Each section names the command that made it."]
     images = page.parent / page.stem
-    for name in names:
-        path = folder / f"{name}.json"
-        if path.is_file():
-            parts += _section(json.loads(path.read_text()), folder, images)
+    for path in paths:
+        parts += _section(json.loads(path.read_text()), folder, images)
     page.parent.mkdir(parents=True, exist_ok=True)
     page.write_text("\n\n".join(parts) + "\n")
     return page

@@ -11,7 +11,7 @@ from ..attribution.explain import explain
 from ..attribution.scores import share_of_probability
 from ..baselines.instance import Instance
 from ..engine.options import Options
-from ..models import GAT, GCN
+from ..models import Network
 from .protocol import MUTAGEN, by_pair, pairs
 
 READINGS = ("probability", "logit", "|logit|", "strength", "strength at the head")
@@ -24,7 +24,7 @@ PROBES = {"strength": "lin2:input", "strength at the head": "lin1:input"}
 
 
 def of_nodes(
-    model: GCN | GAT, data: Data, nodes: Sequence[int], classes: Sequence[int], options: Options
+    model: Network, data: Data, nodes: Sequence[int], classes: Sequence[int], options: Options
 ) -> dict[str, Tensor]:
     """Each reading ``[explained nodes, N]``, every node of the graph a group of one pass."""
     d = _decomposed(model, data, torch.eye(int(data.num_nodes or 0), dtype=torch.bool), options)
@@ -34,7 +34,7 @@ def of_nodes(
 
 
 def of_groups(
-    model: GCN | GAT, graph: Data | Instance, groups: Tensor, row: int, label: int, options: Options
+    model: Network, graph: Data | Instance, groups: Tensor, row: int, label: int, options: Options
 ) -> dict[str, Tensor]:
     """Each reading ``[K]`` of some groups, for one row of the output."""
     found = _readings(_decomposed(model, graph, groups, options), torch.tensor([row]), torch.tensor([label]))
@@ -52,7 +52,7 @@ def pair_groups(graph: Data) -> Tensor:
     return groups
 
 
-def of_pairs(model: GCN | GAT, graph: Data, options: Options, authors: bool = False) -> dict[str, Tensor]:
+def of_pairs(model: Network, graph: Data, options: Options, authors: bool = False) -> dict[str, Tensor]:
     """Each reading ``[P]`` of the undirected edges of a molecule: both ends as one group, and the mean of both."""
     ends, _, truth = pairs(graph)
     d, count, found = _decomposed(model, graph, pair_groups(graph), options), len(truth), {}
@@ -63,12 +63,12 @@ def of_pairs(model: GCN | GAT, graph: Data, options: Options, authors: bool = Fa
     return found
 
 
-def _decomposed(model: GCN | GAT, graph: Data | Instance, groups: Tensor, options: Options) -> Decomposition:
+def _decomposed(model: Network, graph: Data | Instance, groups: Tensor, options: Options) -> Decomposition:
     probes = tuple(PROBES.values())
     return decompose(model, graph.x, graph.edge_index, groups=groups, probes=probes, options=options)
 
 
-def of_messages(model: GCN | GAT, graph: Data, options: Options) -> Tensor:
+def of_messages(model: Network, graph: Data, options: Options) -> Tensor:
     """The contribution ``[P]`` of the messages along each edge, in all layers."""
     _, place, truth = pairs(graph)
     e = explain(model, graph.x, graph.edge_index, target=MUTAGEN, of="edge", options=options)

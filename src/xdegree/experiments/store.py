@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from tqdm import tqdm
 
 from ..datasets import Dataset, load
-from ..models import GAT, GCN
+from ..models import Network
 from ..recipes import Kind, trained
 from ..results.files import write_json
 from ..training import TrainingResult
@@ -46,7 +46,7 @@ class Bench:
         write_json(path, {"format": FORM, "settings": settings, "result": result})
         return result
 
-    def trained(self, name: str, kind: Kind, seed: int) -> tuple[GCN | GAT, Dataset, TrainingResult]:
+    def trained(self, name: str, kind: Kind, seed: int) -> tuple[Network, Dataset, TrainingResult]:
         """The model that all experiments on this dataset share, the dataset as the model gets it, what it reaches."""
         return trained(self.dataset(name), kind, seed=seed, folder=self.folder / "models", progress=self.progress)
 

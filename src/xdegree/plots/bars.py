@@ -60,7 +60,7 @@ def plot_waterfall(
     found = account(result)
     if found is None:
         raise ValueError(f"scores of the reading {result.reading!r} do not add up to a prediction")
-    top = result.top(most, by="size")
+    top = result.top(most, by="size") if isinstance(result, Explanation) else result.top(most)
     count = sum(s.numel() for s in _scores(result).values()) if not isinstance(result, Explanation) else _able(result)
     steps = [] if found.start is None else [("baseline", found.start)]
     steps += [(named(name, result.of, names), score) for name, score in top]
