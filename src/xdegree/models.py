@@ -74,7 +74,7 @@ class GAT(_Network):
 
 
 class GIN(_Network):
-    """The GCN with sums over neighbours and two linear layers in each convolution; not in the paper."""
+    """The GCN with sums over neighbors and two linear layers in each convolution; not in the paper."""
 
     def __init__(
         self, in_channels: int, out_channels: int, *, hidden: int = 20, layers: int = 3, level: Level = "node"
