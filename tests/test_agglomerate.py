@@ -177,7 +177,7 @@ def motifs() -> tuple[torch.Tensor, torch.Tensor]:
 def test_an_and_of_two_motifs(candidates):
     """Neither motif does anything without the other, so all of it happens where they meet: at the top."""
     x, edges = motifs()
-    tree = agglomerate(And(), x, edges, candidates=candidates)
+    tree = agglomerate(And(), x, edges, candidates=candidates, options=Options.paper())
     # Only motif nodes have something to add: φ = 0.05 each, mean 0.2 / 14, so r is 0.036 for them and 0.014 elsewhere.
     assert [group.nodes for group in tree.levels[0]] == [{0}, {1}, {12}, {13}]
     assert tree.contextual[0] == pytest.approx((0.05,) * 4, abs=1e-12)

@@ -147,7 +147,7 @@ def test_explain_warns_too_and_once() -> None:
     for model, index in ((Network("gin", 1000), None), (Network("gin", 1000, "node"), 4)):
         with pytest.warns(UserWarning, match="contributions of up to") as caught:
             explain(model, X, EDGES, index=index, options=both)
-        assert len(caught) == 1
+        assert len([one for one in caught if "contributions of up to" in str(one.message)]) == 1
         explain(model, X, EDGES, index=index, options=Options.paper(activation="both-orders", bound="output"))
 
 

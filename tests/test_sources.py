@@ -93,7 +93,7 @@ def gcn_twin(model: Two, x, edge_index, group: set[int]):
 def test_messages_through_all_layers_equal_the_slow_twin(edge_index):
     model = ready(Two(GCNConv))
     groups = [[0], [3, 4], [], [edge_index.shape[1] - 1], list(range(edge_index.shape[1]))]
-    d = decompose(model, X, edge_index, groups=groups, of="edge")
+    d = decompose(model, X, edge_index, groups=groups, of="edge", options=Options.paper())
     assert torch.equal(d.total, model(X, edge_index))
     for number, group in enumerate(groups):
         assert_close(d.target[number], gcn_twin(model, X, edge_index, set(group)))

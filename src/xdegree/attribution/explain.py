@@ -438,7 +438,7 @@ def _warn(e: Any) -> None:
         said = (
             f"single scores add up to {e.total_scores:+.3g}, but the explained output is {e.output:+.3g}: the rest,"
             f" {e.residual:+.3g}, are joint effects and biases. Scores of groups (decompose, agglomerate) show joint"
-            " effects; steps=16 gives scores that add up"
+            " effects; in more steps (steps=16) less is left open"
         )
     else:
         return
