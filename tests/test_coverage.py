@@ -19,7 +19,7 @@ from torch_cases import CASES as TORCH_CASES
 from torch_cases import REFUSED, Refused
 from torch_geometric.nn import EquilibriumAggregation, WLConv
 
-from xdegree import MissingRuleError, check, decompose
+from xdegree import MissingRuleError, Options, check, decompose
 from xdegree.engine.run import LostPortionsError
 from xdegree.testing import BrokenLaw, check_laws
 
@@ -70,8 +70,8 @@ def parameters(cases: list[Case]) -> list[Any]:
 @pytest.mark.parametrize("case", parameters(CASES))
 def test_decomposes_by_the_laws(case: Case) -> None:
     model, inputs = case.model(), case.inputs()
-    d = decompose(model, *inputs, groups=[[0], [1, 2], [], range(len(inputs[0]))])
-    check_laws(model, *inputs, laws=case.laws)
+    d = decompose(model, *inputs, groups=[[0], [1, 2], [], range(len(inputs[0]))], options=Options.paper())
+    check_laws(model, *inputs, laws=case.laws, options=Options.paper())
     with torch.no_grad():
         own = floats(model(*case.inputs()))
     for total, expected in zip(floats(d.total), own, strict=True):
@@ -83,7 +83,7 @@ def test_exceptions_are_needed(case: Case) -> None:
     for law, holds in (("everything", case.everything), ("nothing", case.nothing)):
         if not holds:
             with pytest.raises(BrokenLaw):
-                check_laws(case.model(), *case.inputs(), laws=[law])
+                check_laws(case.model(), *case.inputs(), laws=[law], options=Options.paper())
 
 
 @pytest.mark.parametrize("refused", REFUSED, ids=lambda refused: refused.what)
@@ -99,7 +99,10 @@ def test_what_is_refused_is_named(refused: Refused) -> None:
 @pytest.mark.parametrize("gnn", [None, pyg.GCNConv])
 def test_a_pooling_by_a_sparse_matrix_of_portions_is_refused(gnn: Any) -> None:
     with pytest.raises(MissingRuleError, match="_sparse_coo_tensor"):
-        decompose(seeded(pyg.ASAPooling(4, GNN=gnn)), INPUTS["nodes"], EDGES, groups=[[0]])
+        decompose(seeded(pyg.ASAPooling(4, GNN=gnn)), INPUTS["nodes"], EDGES, groups=[[0]], options=Options.paper())
+    d = decompose(seeded(pyg.ASAPooling(4, GNN=gnn)), INPUTS["nodes"], EDGES, groups=[[0], []])  # attention as given
+    assert d.target[0][0].any()
+    assert not d.target[0][1].any()
 
 
 def test_a_gradient_inside_the_model_is_refused() -> None:

@@ -145,7 +145,8 @@ def test_return_types(return_type, level):
     e = explainer(model, level=level, return_type=return_type)(X, EDGES, index=5 if level == "node" else None)
     row = 5 if level == "node" else 0
     d = decompose(model, X, EDGES, groups=singles())
-    expected = d.target[:, row, int(d.total[row].argmax())]
+    shown = d if return_type == "raw" else d.logits
+    expected = shown.target[:, row, int(d.total[row].argmax())]
     nodes = explain(model, X, EDGES, index=row).nodes
     assert_close(e.node_mask.squeeze(-1)[nodes], expected[nodes])
 

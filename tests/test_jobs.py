@@ -101,7 +101,7 @@ def test_graphs_are_explained_as_by_hand(place, inline):
         e = explain(model.eval(), graph.x, graph.edge_index)
         mine = scores[scores["index"] == number]
         assert mine["node"].tolist() == list(range(len(graph.x)))
-        assert mine["score"].tolist() == pytest.approx(e.node_scores.tolist(), abs=1e-6)
+        assert mine["score"].tolist() == pytest.approx(e.node_scores.tolist(), rel=1e-4, abs=1e-6)
         assert set(mine["target"]) == {e.target} == {rows.loc[number, "target"]}
         assert rows.loc[number, "output"].tolist() == pytest.approx(e.prediction.tolist(), abs=1e-6)
         assert set(mine["prediction"]) == {rows.loc[number, "output"][e.target]} == {rows.loc[number, "prediction"]}
@@ -868,7 +868,7 @@ def test_the_command(place, inline, capsys):
     assert json.loads(capsys.readouterr().out)["finished"] == 3
     for wrong, message in {
         "--index=3,x": "--index is all, numbers as 3,5,9",
-        "--option=tie=first": "with one of the names ['ties'",
+        "--option=tie=first": "with one of the names ties",
         "--option=ties=last": "Options.ties must be one of",
         "--index=77": "index 77 is out of range",
     }.items():
@@ -1087,7 +1087,12 @@ from xdegree.jobs.on_ray import connect, ray
 connect(None)
 ray().get(ray().remote(int).remote())
 processes = [psutil.Process(), *psutil.Process().children(recursive=True)]
-sockets = [socket for process in processes for socket in process.net_connections("inet")]
+sockets = []
+for process in processes:
+    try:
+        sockets += process.net_connections("inet")
+    except psutil.Error:  # it has ended since
+        pass
 print(sorted({socket.laddr.ip for socket in sockets if socket.status == "LISTEN"}))
 ray().shutdown()
 """

@@ -107,12 +107,14 @@ def test_scores_of_another_molecule_are_refused():
 
 @pytest.mark.data
 def test_every_kind_of_mutagenicity_graph_is_drawn():
-    from xdegree.datasets import mutag
+    from xdegree.datasets import ATOMS, mutag
 
     graphs = mutag().graphs
     odd = [max(graphs, key=lambda g: g.num_nodes), min(graphs, key=lambda g: g.num_nodes), *graphs[::400]]
     for graph in odd:
-        figure = plot_molecule(torch.linspace(-1, 1, graph.num_nodes), graph=graph, edges=graph.edge_mask.float())
+        figure = plot_molecule(
+            torch.linspace(-1, 1, graph.num_nodes), graph=graph, atoms=ATOMS, edges=graph.edge_mask.float()
+        )
         assert len(highlights(figure)) == graph.num_nodes
 
 

@@ -34,11 +34,11 @@ def sparse(monkeypatch: pytest.MonkeyPatch):
     return choose
 
 
-def both_ways(sparse, model, *inputs, groups):
+def both_ways(sparse, model, *inputs, groups, options=None):
     sparse(ALWAYS)
-    by_pair = decompose(model, *inputs, groups=groups)
+    by_pair = decompose(model, *inputs, groups=groups, options=options)
     sparse(NEVER)
-    return by_pair, decompose(model, *inputs, groups=groups)
+    return by_pair, decompose(model, *inputs, groups=groups, options=options)
 
 
 def expect_same(by_pair, dense) -> None:
@@ -51,7 +51,7 @@ def expect_same(by_pair, dense) -> None:
 def test_every_rule_both_ways(case, sparse) -> None:
     x = torch.randn(6, 4, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
     x = x.abs() + 0.1 if case.positive else x
-    expect_same(*both_ways(sparse, case.function, x, groups=[[0], [], [1, 5], range(6)]))
+    expect_same(*both_ways(sparse, case.function, x, groups=[[0], [], [1, 5], range(6)], options=Options.paper()))
 
 
 @pytest.mark.filterwarnings("ignore:.*:UserWarning", "ignore:.*:DeprecationWarning")

@@ -1,4 +1,5 @@
 import dataclasses
+import sys
 
 import pytest
 import torch
@@ -91,9 +92,12 @@ def test_the_result_is_frozen():
         result.epoch = 7
 
 
-def test_the_progress_bar_can_be_seen_and_hidden(capsys):
+def test_the_progress_bar_can_be_seen_and_hidden(capsys, monkeypatch):
     train_node(GCN(2, 2), two_rings(), epochs=2, progress=False)
     assert capsys.readouterr().err == ""
+    train_node(GCN(2, 2), two_rings(), epochs=2)
+    assert capsys.readouterr().err == "", "no bars in logs"
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     train_node(GCN(2, 2), two_rings(), epochs=2)
     assert "2/2" in capsys.readouterr().err
 

@@ -266,7 +266,7 @@ def _run(model: Any, call: ModelCall, source: Source, share: Any, names: tuple[s
     with run.aside():
         before = None if logits is None else _result(logits, run.groups, "what the last softmax is applied to")
         whole = _result(output, run.groups, "the model's output", found, lost=before is None)
-    return replace(whole, logits=before, products=frozenset(run.products))
+    return replace(whole, logits=before, products=frozenset(run.products - run.attending))
 
 
 def _before(output: Any) -> Any:
@@ -328,7 +328,7 @@ def decompose_at(
     before = _before(output) if logits else None
     shown = output if before is None else before
     above = None if before is None else before.total
-    found = AtRows(total_of(output), _at(shown, rows), hidden, above, frozenset(run.products))
+    found = AtRows(total_of(output), _at(shown, rows), hidden, above, frozenset(run.products - run.attending))
 
     def locate(pair: int) -> list[Portion]:
         node = groups.nodes[found.target.group[pair]]

@@ -16,6 +16,7 @@ from torch import Tensor
 from torch._ops import OpOverload
 from torch.utils._mode_utils import no_dispatch
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes, _pop_mode, _push_mode
+from torch_geometric.utils import softmax
 
 from .by_pairs import by_pairs
 from .options import Options
@@ -93,6 +94,8 @@ class Run(TorchDispatchMode):
         self.largest = 0
         self.products: set[str] = set()
         """The modules that multiply one portion by another."""
+        self.attending: set[str] = set()
+        """The modules that take a softmax: their products are attention × value."""
         self._aside = False
         self._draws = OwnDraws(states)
         self._pending: weakref.WeakSet[Messages] = weakref.WeakSet()
@@ -313,6 +316,8 @@ class Run(TorchDispatchMode):
         call = Call(op, total, self.groups, self.options)
         if isinstance(op, OpOverload) and op_schema(op).multiplies and len(portions_in(args)) > 1:
             self.products.add(self.module)
+        if (isinstance(op, OpOverload) and op_schema(op).squashes) or op is softmax:
+            self.attending.add(self.module)
         try:
             with self.aside():
                 if isinstance(op, OpOverload) and _any_by_pairs(args, kwargs):

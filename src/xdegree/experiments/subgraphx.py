@@ -35,7 +35,7 @@ Picker = Callable[[nn.Module, Data, int], list[int]]
 
 def by_subgraphx(model: nn.Module, graph: Data, size: int) -> list[int]:
     """The best connected subgraph of at most so many atoms that the tree search meets."""
-    one = instance(model, graph.x, graph.edge_index, target=MUTAGEN, options=PAPER_RULES)
+    one = instance(model, graph.x, graph.edge_index, target=MUTAGEN)
     return sorted(search(one, max_nodes=size, **SUBGRAPHX).best(size))
 
 
@@ -60,7 +60,7 @@ def by_contribution(model: nn.Module, graph: Data, size: int) -> list[int]:
 
 def by_chance(model: nn.Module, graph: Data, size: int) -> list[int]:
     """Any atoms."""
-    return _best(random()(instance(model, graph.x, graph.edge_index, target=MUTAGEN, options=PAPER_RULES)).node, size)
+    return _best(random()(instance(model, graph.x, graph.edge_index, target=MUTAGEN)).node, size)
 
 
 def _best(scores: Tensor, size: int) -> list[int]:
