@@ -14,7 +14,7 @@ from torch_geometric.nn import GCNConv
 
 import xdegree.engine.portions
 import xdegree.model_call.split_points
-from xdegree import decompose
+from xdegree import Options, decompose
 from xdegree.engine.by_pairs import by_pairs
 from xdegree.engine.portions import Portions, leaves
 from xdegree.engine.sparse_rows import SparseRows, coalesced, sparse_share, union
