@@ -1085,7 +1085,7 @@ def test_ray_listens_on_this_machine_alone():
 import psutil
 from xdegree.jobs.on_ray import connect, ray
 connect(None)
-ray().get(ray().remote(int).remote())
+ray().get(ray().remote(lambda: 0).remote())
 processes = [psutil.Process(), *psutil.Process().children(recursive=True)]
 sockets = []
 for process in processes:
