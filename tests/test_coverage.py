@@ -100,7 +100,9 @@ def test_what_is_refused_is_named(refused: Refused) -> None:
 def test_a_pooling_by_a_sparse_matrix_of_portions_is_refused(gnn: Any) -> None:
     with pytest.raises(MissingRuleError, match="_sparse_coo_tensor"):
         decompose(seeded(pyg.ASAPooling(4, GNN=gnn)), INPUTS["nodes"], EDGES, groups=[[0]], options=Options.paper())
-    d = decompose(seeded(pyg.ASAPooling(4, GNN=gnn)), INPUTS["nodes"], EDGES, groups=[[0], []])  # attention as given
+    d = decompose(
+        seeded(pyg.ASAPooling(4, GNN=gnn)), INPUTS["nodes"], EDGES, groups=[range(12), []]
+    )  # attention as given
     assert d.target[0][0].any()
     assert not d.target[0][1].any()
 
