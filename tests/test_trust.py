@@ -263,6 +263,17 @@ def test_groups_and_features_in_steps():
     torch.testing.assert_close(e.feature_scores, ig, rtol=0.1, atol=0.02)
 
 
+def test_groups_grow_from_a_baseline_in_steps():
+    model, path = net(), {"baseline": "mean", "steps": 8}
+    d = decompose(model, X, EDGES, groups=[[4], [5, 6], [4, 5, 6]], **path)
+    f = d.target[:, 5, int(d.total[5].argmax())]
+    got = interaction(model, X, EDGES, index=5, a=[4], b=[5, 6], **path)
+    assert got == pytest.approx(float(f[2] - f[0] - f[1]), abs=1e-9)
+    tree = agglomerate(model, X, EDGES, index=5, **path)
+    alone = {next(iter(group.nodes)): group.score for group in tree.leaves}
+    assert alone[4] == pytest.approx(float(f[0]), abs=1e-9)
+
+
 def test_columns_that_do_not_vary_keep_zero():
     x = X.clone()
     x[:, 2] = 3.0

@@ -51,6 +51,8 @@ def agglomerate(
     contexts: Contexts | None = None,
     reading: Reading = "contribution",
     layer: str | None = None,
+    baseline: Any = "zero",
+    steps: int = 1,
     graph: Tensor | None = None,
     options: Options | None = None,
     memory: Memory = None,
@@ -81,6 +83,8 @@ def agglomerate(
         contexts: how the contextual score φ looks around a group: see `Contexts`.
         reading: what the contributions f^D are, as in `explain`.
         layer: where the strength is read, as in `explain`.
+        baseline: what features are measured from, as in `decompose`.
+        steps: in how many steps the way from the baseline is split, as in `decompose`.
         graph: edges ``[2, E]`` along which groups grow; those of the model's ``edge_index`` by default.
         options: choices among rules; `Options()` by default.
         memory: budget for the portions, as in `decompose`.
@@ -89,7 +93,9 @@ def agglomerate(
     """
     growth = Growth(selection, candidates, rising, q, budget)
     prepared = PreparedCall.of(model, args, {**kwargs, **(model_kwargs or {})})
-    scorer = Scorer.of(prepared, index, target, reading, layer, options, memory, graph, contexts, seed)
+    scorer = Scorer.of(
+        prepared, index, target, reading, layer, options, memory, graph, contexts, seed, baseline=baseline, steps=steps
+    )
     return grown_tree(scorer, growth)
 
 
@@ -107,6 +113,8 @@ def agglomerate_levels(
     contexts: Contexts | None = None,
     reading: Reading = "contribution",
     layer: str | None = None,
+    baseline: Any = "zero",
+    steps: int = 1,
     graph: Tensor | None = None,
     options: Options | None = None,
     memory: Memory = None,
@@ -119,7 +127,9 @@ def agglomerate_levels(
     """
     growth = Growth(selection, candidates, rising, q, budget)
     prepared = PreparedCall.of(model, args, {**kwargs, **(model_kwargs or {})})
-    scorer = Scorer.of(prepared, index, target, reading, layer, options, memory, graph, contexts, seed)
+    scorer = Scorer.of(
+        prepared, index, target, reading, layer, options, memory, graph, contexts, seed, baseline=baseline, steps=steps
+    )
     return (_level(scorer, groups) for groups in growth.levels(scorer))
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..attribution.decompose import whole_survey
+from ..attribution.decompose import on_path, whole_survey
 from ..attribution.scores import Question, Reader, Reading, chosen_classes
 from ..engine.options import Contexts, Options
 from ..engine.process_state import Memory, budget
@@ -31,6 +31,8 @@ def contextual_scores(
     seed: int = 0,
     reading: Reading = "contribution",
     layer: str | None = None,
+    baseline: Any = "zero",
+    steps: int = 1,
     graph: Tensor | None = None,
     options: Options | None = None,
     memory: Memory = None,
@@ -49,6 +51,8 @@ def contextual_scores(
         seed: draws the walks where contexts are too many to take all of them.
         reading: what f^D is, as in `explain`.
         layer: where the strength is read, as in `explain`.
+        baseline: what features are measured from, as in `decompose`.
+        steps: in how many steps the way from the baseline is split, as in `decompose`.
         graph: edges ``[2, E]`` to walk along; those of the model's ``edge_index`` by default.
         options: choices among rules; `Options()` by default.
         memory: budget for the portions, as in `decompose`.
@@ -56,7 +60,9 @@ def contextual_scores(
         **kwargs: all other keyword arguments of the model.
     """
     prepared = PreparedCall.of(model, args, {**kwargs, **(model_kwargs or {})})
-    scorer = Scorer.of(prepared, index, target, reading, layer, options, memory, graph, contexts, seed)
+    scorer = Scorer.of(
+        prepared, index, target, reading, layer, options, memory, graph, contexts, seed, baseline=baseline, steps=steps
+    )
     asked = [scorer.inside(group, f"group {number}") for number, group in enumerate(groups)]
     scorer.score(contextual=asked)
     return torch.tensor([scorer.contextual[group] for group in asked], dtype=torch.float64)
@@ -71,6 +77,8 @@ def interaction(
     target: int | None = None,
     reading: Reading = "contribution",
     layer: str | None = None,
+    baseline: Any = "zero",
+    steps: int = 1,
     options: Options | None = None,
     memory: Memory = None,
     model_kwargs: Mapping[str, Any] | None = None,
@@ -87,6 +95,8 @@ def interaction(
         target: the class that is explained; the predicted one by default.
         reading: what f^D is, as in `explain`.
         layer: where the strength is read, as in `explain`.
+        baseline: what features are measured from, as in `decompose`.
+        steps: in how many steps the way from the baseline is split, as in `decompose`.
         options: choices among rules; `Options()` by default.
         memory: budget for the portions, as in `decompose`.
         model_kwargs: keyword arguments of the model whose names are taken by this function.
@@ -94,7 +104,7 @@ def interaction(
     """
     prepared = PreparedCall.of(model, args, {**kwargs, **(model_kwargs or {})})
     none = torch.empty(2, 0, dtype=torch.long)  # nothing walks here
-    scorer = Scorer.of(prepared, index, target, reading, layer, options, memory, none)
+    scorer = Scorer.of(prepared, index, target, reading, layer, options, memory, none, baseline=baseline, steps=steps)
     a, b = _listed(a, "a"), _listed(b, "b")
     first, second = scorer.inside(a, "a"), scorer.inside(b, "b")
     if both := sorted(set(a) & set(b)):
@@ -138,17 +148,19 @@ class Scorer:
         graph: Tensor | None = None,
         contexts: Contexts | None = None,
         seed: int = 0,
+        baseline: Any = "zero",
+        steps: int = 1,
     ) -> "Scorer":
         """Everything is checked before any group is scored."""
-        question = Question(target, reading, layer=layer, options=Options.of(options), memory=memory)
-        if isinstance(seed, bool) or not isinstance(seed, int):
-            raise TypeError(f"seed must be an integer (got {seed!r})")
-        contexts, call = Contexts.of(contexts), prepared.call
-        prepared.source()  # says what is wrong with the features
-        if not isinstance(call.x, Tensor):
+        if not isinstance(prepared.call.x, Tensor):
             raise NotImplementedError(
                 "groups grow in a graph with one type of nodes; with several use decompose with groups by type"
             )
+        path = on_path(prepared.source(), baseline, steps).path  # says what is wrong with the features
+        question = Question(target, reading, layer=layer, options=Options.of(options), memory=memory, path=path)
+        if isinstance(seed, bool) or not isinstance(seed, int):
+            raise TypeError(f"seed must be an integer (got {seed!r})")
+        contexts, call = Contexts.of(contexts), prepared.call
         table = prepared.table(None)
         index = check_index(index, table)
         place = prepared.proven_place(torch.tensor([index], device=call.x.device), table.level)

@@ -55,6 +55,8 @@ def pick_subgraph(
     contexts: Contexts | None = None,
     reading: Reading = "contribution",
     layer: str | None = None,
+    baseline: Any = "zero",
+    steps: int = 1,
     graph: Tensor | None = None,
     options: Options | None = None,
     memory: Memory = None,
@@ -83,6 +85,8 @@ def pick_subgraph(
         contexts: for the tree, see `agglomerate`.
         reading: what the contribution is, as in `explain`.
         layer: where the strength is read, as in `explain`.
+        baseline: what features are measured from, as in `decompose`.
+        steps: in how many steps the way from the baseline is split, as in `decompose`.
         graph: edges ``[2, E]`` along which groups grow; those of the model's ``edge_index`` by default.
         options: choices among rules; `Options()` by default.
         memory: budget for the portions, as in `decompose`.
@@ -91,7 +95,9 @@ def pick_subgraph(
     """
     _check(size, sparsity, objective, beam)
     prepared = PreparedCall.of(model, args, {**kwargs, **(model_kwargs or {})})
-    scorer = Scorer.of(prepared, index, target, reading, layer, options, memory, graph, contexts, seed)
+    scorer = Scorer.of(
+        prepared, index, target, reading, layer, options, memory, graph, contexts, seed, baseline=baseline, steps=steps
+    )
     most = max(1, int(sparsity * len(scorer.nodes))) if sparsity is not None else size or 1
     guides = _guides(tree or grown_tree(scorer, Growth()), scorer, most)
     masking = Masking(prepared.model, scorer.place, scorer.target)
