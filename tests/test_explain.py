@@ -438,13 +438,28 @@ def explained() -> Explanation:
 
 
 def test_top(explained):
-    top = explained.top(3)
-    sizes = [abs(score) for _, score in explained.top(99)]
+    top = explained.top(3, by="size")
+    sizes = [abs(score) for _, score in explained.top(99, by="size")]
     assert sizes == sorted(sizes, reverse=True)
     assert len(sizes) == len(explained.nodes)
     assert top == [(node, explained.node_scores[node].item()) for node, _ in top]
     assert abs(top[0][1]) == explained.node_scores.abs().max()
     assert explained.top(0) == []
+    signed = [score for _, score in explained.top(99, by="sign")]
+    assert signed == sorted(signed, reverse=True)
+    with pytest.raises(ValueError, match="by must be"):
+        explained.top(3, by="loudness")
+
+
+def test_top_ranks_by_sign_for_graphs_and_by_impact_for_nodes():
+    e = explain(net(), X, EDGES, index=5)
+    impact = explain(net(), X, EDGES, index=5, reading="impact").node_scores
+    order = [node for node, _ in e.top(12)]
+    assert order == e.nodes[impact[e.nodes].argsort(descending=True, stable=True)].tolist()
+    graph = explain(net(level="graph"), X, EDGES)
+    assert [score for _, score in graph.top(12)] == graph.node_scores.sort(descending=True).values.tolist()
+    single = explain(net(classes=1), X, EDGES, index=5)
+    assert single.top(12) == single.top(12, by="size")
 
 
 def test_repr_names_what_matters(explained):

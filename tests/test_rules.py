@@ -25,7 +25,7 @@ OPTIONS = [
     Options.paper(product="share"),
     Options.paper(activation="gate"),
     Options.paper(activation="gate", bias="background", bound="output"),
-    Options.paper(activation="both-orders", product="share", bound="output"),
+    Options.paper(activation="both-orders", bound="output"),
     Options.paper(activation="target-last", bias="background", bound="output"),
     Options.paper(bound="output"),
 ]
@@ -69,7 +69,7 @@ def test_rule_obeys_the_laws(case: RuleCase, options: Options) -> None:
 def test_rule_makes_no_nan_of_zeros(case: RuleCase) -> None:
     """0/0 is where the authors' code gives NaN."""
     x = torch.zeros(6, 4, dtype=torch.float64)
-    d = decompose(case.function, x, groups=[[0], [1, 2], [], range(6)])
+    d = decompose(case.function, x, groups=[[0], [1, 2], [], range(6)], options=Options.paper())
     assert bool((d.target.isfinite() | ~d.total.isfinite()).all())
 
 

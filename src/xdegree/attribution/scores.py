@@ -310,7 +310,7 @@ def impact(table: Tensor) -> Tensor:
     What is added to all classes alike changes no prediction. Of a single output it is the magnitude.
     """
     centred = table - table.mean(-1, keepdim=True) if table.shape[-1] > 1 else table
-    return centred.norm(dim=-1)
+    return torch.linalg.vector_norm(centred, dim=-1)
 
 
 def share_of_probability(total: Tensor, target: Tensor) -> Tensor:

@@ -149,7 +149,7 @@ def integrated_gradients(
             scores = of_class(one, start, one.target)
             return of_nodes(one, scores if reading == "signed" else scores.abs())
         table = torch.stack([of_class(one, start, target) for target in range(len(one.prediction))], 1)
-        return of_nodes(one, (table - table.mean(1, keepdim=True)).norm(dim=1))
+        return of_nodes(one, torch.linalg.vector_norm(table - table.mean(1, keepdim=True), dim=1))
 
     return method
 

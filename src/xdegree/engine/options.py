@@ -32,7 +32,8 @@ class Options:
         product: whose the mixed terms of a product of two portions are. ``"target"`` gives the target γ·γ' only and the
             background all the rest, as the paper does for attention × value: a node that reaches only one of two
             factors then contributes nothing, as with the dot product of a link decoder. ``"share"`` halves the mixed
-            terms. Not for softmax attention: its rule gives even the empty group a share, which here would count.
+            terms. Not for a softmax that is split: its rule gives even the empty group a share, which here would count.
+            Left open, it is ``"share"`` where attention is taken whole, else ``"target"``.
         attention: whether a softmax is split. ``"split"`` shares it by exp|γ| : exp|β|, as the paper does, so that a
             message has target attention × target value and most of an attended node's value is background.
             ``"whole"`` takes it as given, a weight like those of a GCN: a group contributes what its values carry, and
@@ -49,11 +50,13 @@ class Options:
     ties: Ties = "share"
     bias: Bias = "share"
     activation: Activation = "both-orders"
-    product: Product = "share"
+    product: Product | None = None
     attention: Attention = "whole"
     bound: Bound | None = None
 
     def __post_init__(self) -> None:
+        if self.product is None:
+            object.__setattr__(self, "product", "share" if self.attention == "whole" else "target")
         if self.bound is None:
             object.__setattr__(self, "bound", "output" if self.activation == "both-orders" else "none")
         for field in fields(self):

@@ -246,7 +246,7 @@ class Explanation:
         by = by or ("size" if not classified else "sign" if self.level == "graph" else "impact")
         flat = self.scores.flatten()
         if by == "impact" and self.class_scores is not None:
-            return (self.class_scores - self.class_scores.mean(1, keepdim=True)).norm(dim=1)
+            return torch.linalg.vector_norm(self.class_scores - self.class_scores.mean(1, keepdim=True), dim=1)
         return flat if by == "sign" else flat.abs()
 
     def _name(self, place: int) -> Any:
