@@ -465,7 +465,7 @@ def test_a_row_of_the_list_lights_its_atom(shown: "Page", examples: list[Example
     e = explain(examples[0].model, data.x, data.edge_index)
     rows = shown.locator("#scores button")
     listed = rows.evaluate_all("(rows) => rows.map((row) => Number(row.dataset.node))")
-    assert listed == [node for node, _ in e.top(14)]
+    assert listed == [node for node, _ in e.top(14, by="size")]
     text = shown.inner_text("#account")
     assert text.lower().startswith(account_line(e, ("no", "yes"))[:20])
     rows.nth(2).click()

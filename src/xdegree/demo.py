@@ -78,9 +78,13 @@ def _print_nodes(e: Explanation, data: Data, count: int = 8) -> None:
     """The nodes that matter most for one prediction."""
     print(f"\nWhy does the model take node {e.index} for {ROLES[e.target]} (logit {e.prediction[e.target]:+.2f})?")
     print(f"What the nodes contribute to that logit, the {count} strongest of {len(e.nodes)} (* in its house):")
-    for node, score in e.top(count):
+    for node, score in e.top(count, by="size"):
         mark = "*" if data.motif[node] == data.motif[e.index] else " "
         print(f"  {mark} node {node:3d}  {score:+8.3f}")
+    print(
+        f"Single scores add up to {e.total_scores:+.2f} of {e.output:+.2f}; the rest, {e.residual:+.2f}, are joint"
+        " effects and biases."
+    )
 
 
 def _print_auc(explanations: Sequence[Explanation], data: Data, layers: int) -> None:
