@@ -40,13 +40,14 @@ def connect(address: str | None) -> bool:
     if there.is_initialized():
         return False
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    choices = {"include_dashboard": False} if address is None and "RAY_ADDRESS" not in os.environ else {}
-    if choices:
+    choices: dict[str, Any] = {"address": address}
+    if address is None and "RAY_ADDRESS" not in os.environ:  # "local": never a cluster that somebody else left running
+        choices = {"address": "local", "include_dashboard": False}
         _listen_on_this_machine_only()
     main = threading.current_thread() is threading.main_thread()
     before = signal.getsignal(signal.SIGTERM)
     try:
-        there.init(address=address, log_to_driver=False, logging_level="ERROR", **choices)
+        there.init(log_to_driver=False, logging_level="ERROR", **choices)
     except Exception as error:
         raise JobError(f"Ray cannot be started or reached: {type(error).__name__}: {error}") from error
     finally:
