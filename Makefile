@@ -19,7 +19,7 @@ check: lint types  ## lint, types and the fast tests, in under a minute
 	$(BIN)/python -m pytest -q $(FAST)
 
 test: lint types  ## lint, types, all tests (args: ARGS="tests/test_rules.py -k name")
-	$(BIN)/python -m pytest $(ARGS)
+	$(BIN)/python -m pytest $(or $(ARGS),-n logical --maxprocesses 8 --dist loadfile)
 
 lint: $(VENV)/.dev  ## ruff: rules and format; import-linter: the order of the folders
 	$(BIN)/ruff check .

@@ -238,7 +238,7 @@ def test_every_operation_is_met_by_a_case() -> None:
     assert not set(UNMET) & met, f"cases meet {sorted(set(UNMET) & met)}: remove them from UNMET"
 
 
-@pytest.mark.parametrize("function", set(RULES.values()), ids=lambda f: f.__name__)
+@pytest.mark.parametrize("function", dict.fromkeys(RULES.values()), ids=lambda f: f.__name__)
 def test_every_rule_says_what_it_does(function: object) -> None:
     said = function.__doc__ or ""
     assert len(said) > 20, f"{function.__name__} needs a docstring: what it does, and which equation of the paper it is"
