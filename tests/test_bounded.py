@@ -259,3 +259,15 @@ def test_large_features_and_small_outputs_are_no_phantoms() -> None:
     x = torch.tensor([[5000.0], [-4999.0]])
     decompose(lambda x: x.sum(0), x, groups=[[0], [1]])
     assert LIMIT == 10
+
+
+@pytest.mark.parametrize("scale", [1, 1000])
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_group_of_all_nodes_that_misses_the_output_is_named(kind: str, scale: float) -> None:
+    options = Options.paper(activation="both-orders")
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        d = decompose(Network(kind, scale), X, EDGES, groups=torch.ones(1, 12).bool(), options=options)
+    far = (d.total - d.target[0]).abs().max() > d.total.abs().max()
+    assert far == any("the group of all rows" in str(one.message) for one in said)
+    assert far or scale == 1

@@ -20,7 +20,7 @@ from ..model_call.call import ModelCall, check_call, mapped_tensors, model_call
 from ..model_call.groups import number_of, shares, some
 from ..model_call.shadow_model import shadow_of
 from ..model_call.split_points import Of, Path, Source, find_source
-from .phantoms import Portion, locate_portions, warn_of_phantoms
+from .phantoms import Portion, locate_portions, warn_of_phantoms, warn_of_the_whole
 
 WORKING_SET = 12
 """Portions of the largest size that are alive at one moment, with room to spare: operands, results, shares."""
@@ -203,6 +203,8 @@ def _in_passes(
     parts = [found, *found.probes.values()]
     if options.bound == "none":  # else there are none
         warn_of_phantoms([part.total for part in parts], [part.target for part in parts], locate)
+        if options.bias != "background":  # which gives biases to no group
+            warn_of_the_whole(found.total, found.target, share)
     return found
 
 

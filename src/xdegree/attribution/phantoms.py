@@ -71,6 +71,24 @@ def warn_of_phantoms(total: Any, target: Any, locate: Callable[[int], list[Porti
     )
 
 
+def warn_of_the_whole(total: Any, target: Any, share: Any) -> None:
+    """Warn where a group that holds everything contributes another number than the output."""
+    each = [part.reshape(len(part), -1).ge(1).all(1) for part in tree_flatten(share)[0] if part.numel()]
+    groups = torch.stack(each).all(0).nonzero().flatten().tolist() if each else []
+    for whole, part in zip(tree_flatten(total)[0], tree_flatten(target)[0], strict=True):
+        if part is None or not groups or not whole.numel():
+            continue
+        gap, largest = largest_of(whole - part[groups[0]]), largest_of(whole)
+        if gap > max(largest, torch.finfo(whole.dtype).tiny):
+            warnings.warn(
+                f"the group of all rows contributes up to {gap:.3g} more or less than the output, whose largest value"
+                f" is {largest:.3g}: portions that cancel in the output leave a part that no group has;"
+                " the default options, or steps=16, leave less open",
+                stacklevel=2,
+            )
+            return
+
+
 def _suspicious(total: Any, target: Any) -> Iterator[tuple[float, int]]:
     """The largest contribution and its group, of each part of an output that it is large against."""
     for whole, part in zip(tree_flatten(total)[0], tree_flatten(target)[0], strict=True):

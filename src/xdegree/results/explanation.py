@@ -1,15 +1,14 @@
 """The explanation of one prediction."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 from torch import Tensor
 
-from ..engine.options import Options
-from ..model_call.call import Level
-from .files import finite, read_json, write_json
+from .accounted import IDS, Accounted, at, check_count, plain, read_common, read_tensor, read_value, require
+from .files import read_json, write_json
 from .tables import load_pandas
 
 if TYPE_CHECKING:
@@ -18,121 +17,12 @@ if TYPE_CHECKING:
     from torch_geometric.explain import Explanation as PyGExplanation
 
 FORMAT = "xdegree.explanation/2"
-OF = ("node", "edge", "feature", "edge_feature")
-"""What can be scored."""
-READINGS = ("contribution", "impact", "probability", "strength")
-EDGE_SCORINGS = (None, "pair", "mean")
-COMMON: dict[str, Any] = {
-    "target": int,
-    "index": int,
-    "reading": str,
-    "of": str,
-    "edge_scoring": str | None,
-    "level": str | None,
-    "scope": str | None,
-}
-"""What every kind has that is no tensor, and its type in files."""
-IDS = ("nodes", "edge_index")
-"""The tensors of integers."""
-
-
-def require(holds: bool, what: str) -> None:
-    """What views and files rely on."""
-    if not holds:
-        raise ValueError(what)
-
-
-def check_common(e: Any) -> None:
-    """What views and files rely on, of every kind of explanation."""
-    require(e.prediction.dim() == 1, "prediction must be a vector")
-    require(0 <= e.target < len(e.prediction), f"target must lie between 0 and {len(e.prediction) - 1}")
-    known = {
-        "level": (None, *get_args(Level)),
-        "reading": READINGS,
-        "of": OF,
-        "edge_scoring": EDGE_SCORINGS,
-    }
-    for name, allowed in known.items():
-        require(getattr(e, name) in allowed, f"{name} must be one of {allowed} (got {getattr(e, name)!r})")
-
-
-def check_count(k: object) -> None:
-    """How many of the largest scores are wanted."""
-    if not isinstance(k, int) or k < 0:
-        raise ValueError(f"k is how many scores are wanted, an integer (got {k!r})")
-
-
-def at(level: str | None) -> str:
-    """The level as a part of a description."""
-    return "" if level is None else f", level={level!r}"
-
-
-def explained_output(e: Any) -> float:
-    """The number that is explained: the class's logit or output."""
-    return float((e.prediction if e.logits is None else e.logits)[e.target])
-
-
-def left_open(e: Any) -> float | None:
-    """What single scores leave open of it, beyond the baseline's; None for readings that are no parts of it."""
-    if e.reading != "contribution":
-        return None
-    start = 0.0 if e.baseline_output is None else float(e.baseline_output[e.target])
-    return explained_output(e) - start - e.total_scores
-
-
-def account(e: Any) -> str:
-    """What single scores add up to, and what they leave open, as a part of a description."""
-    if e.residual is None:
-        return ""
-    return f", scores={e.total_scores:+.4g}, residual={e.residual:+.4g} of {e.output:+.4g}"
-
-
-def read_dtype(content: dict[str, Any]) -> torch.dtype:
-    """Of the scores in a file."""
-    known = {"float32": torch.float32, "float64": torch.float64}
-    require(content["dtype"] in known, f"dtype must be one of {tuple(known)} (got {content['dtype']!r})")
-    return known[content["dtype"]]
-
-
-def read_values(content: dict[str, Any], kinds: dict[str, Any]) -> dict[str, Any]:
-    """What is no tensor, each of its kind."""
-    for name, kind in kinds.items():
-        require(isinstance(content[name], kind), f"{name} must be {kind} (got {content[name]!r})")
-    return {name: content[name] for name in kinds}
-
-
-def plain(tensor: Tensor | None) -> Any:
-    """A tensor as lists of numbers."""
-    return None if tensor is None else finite(tensor.tolist())
-
-
-def read_tensor(value: Any, dtype: torch.dtype) -> Tensor | None:
-    """What `plain` made of a tensor, as a tensor again."""
-    if value is None:
-        return None
-    numbers = _number(value)
-    if dtype == torch.long:
-        ids = torch.tensor(numbers)
-        require(ids.dtype == torch.long or not ids.numel(), "node ids must be integers")
-    return torch.tensor(numbers, dtype=dtype)
-
-
-def _number(value: Any) -> Any:
-    if isinstance(value, list):
-        return [_number(item) for item in value]
-    return float(value) if isinstance(value, str) else value
 
 
 @dataclass(frozen=True)
-class Explanation:
+class Explanation(Accounted):
     """Signed scores for one prediction, in units of that prediction."""
 
-    prediction: Tensor
-    """The model's own output for what is explained, ``[C]``."""
-    target: int
-    """The class that is explained."""
-    index: int
-    """The node, link or graph that is explained: its row in the output."""
     num_nodes: int
     """Of the whole graph."""
     nodes: Tensor
@@ -151,33 +41,13 @@ class Explanation:
     """``[N, F]``, of single features of nodes."""
     edge_feature_scores: Tensor | None = None
     """``[E]`` or ``[E, D]``, of edge weights or of single features of edges."""
-    reading: str = "contribution"
-    """What a score is: ``"contribution"``, ``"impact"``, ``"probability"`` or ``"strength"``."""
-    of: str = "node"
-    """What was scored: every ``"node"``, ``"edge"``, ``"feature"`` or ``"edge_feature"``."""
-    edge_scoring: str | None = None
-    """How edges were scored by their end points: the ``"pair"`` as one group, or the ``"mean"`` of their scores."""
-    options: Options = field(default_factory=Options)
-    """The choices among rules that made the scores."""
     sampling_error: Tensor | None = None
     """``[C]``: the output with a sampled neighborhood, which the scores are of, minus the model's own output."""
-    level: Level | None = None
-    """What is explained: a ``"node"``, a ``"link"`` or a ``"graph"``; None where it is not known."""
-    logits: Tensor | None = None
-    """``[C]``: what the last softmax or sigmoid was applied to, if that is explained instead of the prediction."""
-    baseline_output: Tensor | None = None
-    """``[C]``: what is explained with the features of the baseline; None for one step from zero."""
-    steps: int = 1
-    """In how many steps the way from the baseline was split."""
-    products: tuple[str, ...] = ()
-    """The modules that multiply what arrives from nodes by what arrives from nodes."""
-    scope: str | None = None
-    """What was decomposed, and whether it was checked against the model: the neighborhood or the whole graph."""
 
     def __post_init__(self) -> None:
         """What views and files rely on."""
         n, e = self.num_nodes, None if self.edge_index is None else self.edge_index.shape[-1]
-        check_common(self)
+        super().__post_init__()
         require(self.index >= 0 and n >= 0, "index and num_nodes must not be negative")
         require(self.nodes.dim() == 1 and _between(self.nodes, n), f"nodes must lie between 0 and {n - 1}")
         if self.edge_index is not None:
@@ -188,38 +58,14 @@ class Explanation:
             fits = scores is None or (scores.dim() > 0 and len(scores) == rows)
             require(fits, f"{name}_scores must have one row per {'edge' if rows is e else 'node'} ({rows})")
         require(self.node_scores is None or self.node_scores.dim() == 1, "node_scores must be a vector")
-        require(self.of in OF and getattr(self, f"{self.of}_scores") is not None, f"{self.of}_scores is missing")
+        require(self.scores is not None, f"{self.of}_scores is missing")
 
-    @property
-    def output(self) -> float:
-        """The number that is explained: the class's logit or output."""
-        return explained_output(self)
+    def _each(self) -> Tensor:
+        scores: Tensor = self.scores
+        return scores.flatten()
 
-    @property
-    def total_scores(self) -> float:
-        """What the single scores add up to."""
-        return float(self.scores.sum())
-
-    @property
-    def residual(self) -> float | None:
-        """What the single scores leave open of the output (beyond the baseline's): joint effects and biases.
-
-        None for readings that are no parts of the output.
-        """
-        return left_open(self)
-
-    @property
-    def hides_products(self) -> bool:
-        """Whether most nodes have exactly 0 because products of two portions are background."""
-        if not self.products or self.of != "node" or self.options.product != "target":
-            return False
-        return self.output != 0 and int((self.scores[self.nodes] == 0).sum()) > len(self.nodes) // 2
-
-    @property
-    def scores(self) -> Tensor:
-        """The scores of what was explained: of nodes, edges, features or edge features."""
-        scores: Tensor = getattr(self, f"{self.of}_scores")
-        return scores
+    def _possible(self) -> Tensor:
+        return self._each()[self.nodes] if self.of == "node" else self._each()
 
     def top(self, k: int = 5, by: Literal["sign", "impact", "size"] | None = None) -> list[tuple[Any, float]]:
         """What matters most: k nodes, edges (u, v) or places, each with its signed score.
@@ -260,14 +106,8 @@ class Explanation:
         best = ", ".join(f"{name}: {score:+.4g}" for name, score in self.top(3))
         return (
             f"Explanation(index={self.index}{at(self.level)}, target={self.target}, reading={self.reading!r},"
-            f" nodes={len(self.nodes)} of {self.num_nodes}, top={{{best}}}{account(self)}, scope={self.scope!r})"
+            f" nodes={len(self.nodes)} of {self.num_nodes}, top={{{best}}}{self._account}, scope={self.scope!r})"
         )
-
-    def _repr_png_(self) -> bytes | None:
-        """How notebooks show it: as a picture, where the extra for plots is installed, else as text."""
-        from .notebook import picture
-
-        return picture(self)
 
     def to_dataframe(self) -> "pandas.DataFrame":
         """One row per node (edge, feature) that can contribute, in the order of `top` (needs pandas)."""
@@ -310,15 +150,8 @@ class Explanation:
 
     def save(self, path: str | Path) -> Path:
         """Write a JSON file, whole or not at all."""
-        content = {
-            "format": FORMAT,
-            "dtype": str(self.scores.dtype).removeprefix("torch."),
-            **{name: plain(getattr(self, name)) for name in _TENSORS},
-            **{name: getattr(self, name) for name in _VALUES},
-            "products": list(self.products),
-            "options": self.options.to_dict(),
-        }
-        return write_json(path, content)
+        own = {name: plain(getattr(self, name)) for name in _TENSORS}
+        return write_json(path, {**self._content(FORMAT), **own, "num_nodes": self.num_nodes})
 
     @classmethod
     def load(cls, path: str | Path) -> "Explanation":
@@ -327,24 +160,20 @@ class Explanation:
 
     @classmethod
     def _from_content(cls, content: dict[str, Any]) -> "Explanation":
-        dtype = read_dtype(content)
-        tensors = {name: read_tensor(content[name], torch.long if name in IDS else dtype) for name in _TENSORS}
-        for name in ("prediction", "nodes"):
-            require(tensors[name] is not None, f"{name} must be a list of numbers")
-        values = read_values(content, _VALUES)
-        edges, n = tensors["edge_index"], values["num_nodes"]
+        common, dtype = read_common(content)
+        tensors: dict[str, Any] = {
+            name: read_tensor(content[name], torch.long if name in IDS else dtype) for name in _TENSORS
+        }
+        require(tensors["nodes"] is not None, "nodes must be a list of numbers")
+        edges, n = tensors["edge_index"], read_value(content, "num_nodes", int)
         require(edges is None or _between(edges, n), f"edge_index must have nodes between 0 and {n - 1}")
-        products = content["products"]
-        require(isinstance(products, list) and all(isinstance(p, str) for p in products), "products must be names")
-        return cls(**tensors, **values, products=tuple(products), options=Options.paper(**content["options"]))  # type: ignore[arg-type]
+        return cls(**common, **tensors, num_nodes=n)
 
 
 _TENSORS = (
-    *("prediction", "nodes", "node_scores", "class_scores"),
-    *("edge_index", "edge_scores", "feature_scores", "edge_feature_scores", "sampling_error"),
-    *("logits", "baseline_output"),
+    *("nodes", "node_scores", "class_scores", "edge_index"),
+    *("edge_scores", "feature_scores", "edge_feature_scores", "sampling_error"),
 )
-_VALUES = {**COMMON, "num_nodes": int, "steps": int}
 
 
 def _between(ids: Tensor, n: int) -> bool:

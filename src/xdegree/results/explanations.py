@@ -1,16 +1,15 @@
 """The explanations of several predictions: a sequence, of nodes stored as a sparse matrix."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, overload
 
 import torch
 from torch import Tensor
 
-from ..engine.options import Options
-from ..model_call.call import Level
-from .explanation import Explanation, at
+from .accounted import Asked, at
+from .explanation import Explanation
 from .tables import load_pandas
 
 if TYPE_CHECKING:
@@ -75,7 +74,7 @@ class HeteroExplanations(Explanations):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class NodeExplanations(Explanations):
+class NodeExplanations(Explanations, Asked):
     """Explanations of several predictions by the nodes that contribute to them, stored where they are not zero.
 
     Each `Explanation` is made when it is asked for, so that nothing of the size rows × nodes ever exists.
@@ -105,24 +104,10 @@ class NodeExplanations(Explanations):
     """``[rows, E]``: of edges by their end points, if asked for."""
     sampling_error: Tensor | None = None
     """``[rows, C]``: the outputs with the sampled neighborhoods minus those with the full ones."""
-    reading: str = "contribution"
-    """What a score is, as in `Explanation`."""
-    edge_scoring: str | None = None
-    """How edges were scored, as in `Explanation`."""
-    options: Options = field(default_factory=Options)
-    """The choices among rules that made the scores."""
-    level: Level | None = None
-    """What is explained: nodes, links or graphs."""
     logits: Tensor | None = None
     """``[rows, C]``: what is explained instead of the predictions, as in `Explanation`."""
     baseline_output: Tensor | None = None
     """``[rows, C]``, as in `Explanation`."""
-    steps: int = 1
-    """In how many steps the way from the baseline was split."""
-    products: tuple[str, ...] = ()
-    """As in `Explanation`."""
-    scope: str | None = None
-    """What was decomposed, as in `Explanation`."""
 
     @property
     def matrix(self) -> Tensor:
@@ -163,13 +148,7 @@ class NodeExplanations(Explanations):
             sampling_error=None if self.sampling_error is None else self.sampling_error[number],
             logits=None if self.logits is None else self.logits[number],
             baseline_output=None if self.baseline_output is None else self.baseline_output[number],
-            steps=self.steps,
-            products=self.products,
-            reading=self.reading,
-            edge_scoring=self.edge_scoring,
-            scope=self.scope,
-            options=self.options,
-            level=self.level,
+            **self.asked,
         )
 
     def _contributing(self, number: int, own: slice) -> Tensor:

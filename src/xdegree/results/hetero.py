@@ -1,31 +1,15 @@
 """The explanation of one prediction on a graph with several types of nodes and edges."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
-from ..engine.options import Options
-from ..model_call.call import Level
-from .explanation import (
-    COMMON,
-    IDS,
-    Explanation,
-    account,
-    at,
-    check_common,
-    check_count,
-    explained_output,
-    left_open,
-    plain,
-    read_dtype,
-    read_tensor,
-    read_values,
-    require,
-)
+from .accounted import IDS, Accounted, at, check_count, plain, read_common, read_tensor, require
+from .explanation import Explanation
 from .files import read_json, write_json
 from .tables import load_pandas
 
@@ -37,15 +21,9 @@ FORMAT = "xdegree.hetero-explanation/2"
 
 
 @dataclass(frozen=True)
-class HeteroExplanation:
+class HeteroExplanation(Accounted):
     """Signed scores for one prediction on a graph with several types of nodes and edges."""
 
-    prediction: Tensor
-    """The model's own output for what is explained, ``[C]``."""
-    target: int
-    """The class that is explained."""
-    index: int
-    """What is explained: its row in the output."""
     node_scores: Mapping[str, Tensor] | None = None
     """By type of node, ``[N]`` each."""
     edge_index: Mapping[Any, Tensor] | None = None
@@ -56,30 +34,10 @@ class HeteroExplanation:
     """By type of node, ``[N, F]`` each."""
     edge_feature_scores: Mapping[Any, Tensor] | None = None
     """By type of edge, ``[E]`` or ``[E, D]`` each."""
-    reading: str = "contribution"
-    """What a score is, as in `Explanation`."""
-    of: str = "node"
-    """What was scored, as in `Explanation`."""
-    edge_scoring: str | None = None
-    """How edges were scored by their end points, as in `Explanation`."""
-    options: Options = field(default_factory=Options)
-    """The choices among rules that made the scores."""
-    level: Level | None = None
-    """What is explained, as in `Explanation`."""
-    logits: Tensor | None = None
-    """``[C]``, as in `Explanation`."""
-    baseline_output: Tensor | None = None
-    """``[C]``, as in `Explanation`."""
-    steps: int = 1
-    """In how many steps the way from the baseline was split."""
-    products: tuple[str, ...] = ()
-    """As in `Explanation`."""
-    scope: str | None = None
-    """What was decomposed, as in `Explanation`."""
 
     def __post_init__(self) -> None:
         """What views and files rely on."""
-        check_common(self)
+        super().__post_init__()
         for kind, ends in (self.edge_index or {}).items():
             require(len(kind) == 3, f"types of edges have three names (got {kind!r})")
             require(ends.dim() == 2 and len(ends) == 2, f"edge_index of {kind} must be [2, E]")
@@ -87,34 +45,8 @@ class HeteroExplanation:
                 scores = (getattr(self, name) or {}).get(kind)
                 require(scores is None or len(scores) == ends.shape[1], f"{name} of {kind} must have a row per edge")
 
-    @property
-    def output(self) -> float:
-        """The number that is explained, as in `Explanation`."""
-        return explained_output(self)
-
-    @property
-    def residual(self) -> float | None:
-        """What the single scores leave open, as in `Explanation`."""
-        return left_open(self)
-
-    @property
-    def total_scores(self) -> float:
-        """What the single scores of all types add up to."""
-        return float(sum(s.sum() for s in self.scores.values()))
-
-    @property
-    def hides_products(self) -> bool:
-        """As in `Explanation`."""
-        if not self.products or self.of != "node" or self.options.product != "target":
-            return False
-        scores = torch.cat([s.flatten() for s in self.scores.values()])
-        return self.output != 0 and int((scores == 0).sum()) > len(scores) // 2
-
-    @property
-    def scores(self) -> Mapping[Any, Tensor]:
-        """The scores of what was explained, by type: of nodes, edges, features or edge features."""
-        scores: Mapping[Any, Tensor] = getattr(self, f"{self.of}_scores")
-        return scores
+    def _each(self) -> Tensor:
+        return torch.cat([scores.flatten() for scores in self.scores.values()])
 
     def top(self, k: int = 5) -> list[tuple[tuple[Any, ...], float]]:
         """The k largest scores by magnitude, signed, largest first, as (type, number) or (type, number, feature)."""
@@ -130,14 +62,8 @@ class HeteroExplanation:
         best = ", ".join(f"{' '.join(map(str, place))}: {score:+.4g}" for place, score in self.top(3))
         return (
             f"HeteroExplanation(index={self.index}{at(self.level)}, target={self.target}, reading={self.reading!r},"
-            f" top={{{best}}}{account(self)})"
+            f" top={{{best}}}{self._account})"
         )
-
-    def _repr_png_(self) -> bytes | None:
-        """How notebooks show it: as a picture, where the extra for plots is installed, else as text."""
-        from .notebook import picture
-
-        return picture(self)
 
     def to_dataframe(self) -> "pandas.DataFrame":
         """One row per node (edge, feature), sorted by magnitude (needs pandas)."""
@@ -163,19 +89,8 @@ class HeteroExplanation:
 
     def save(self, path: str | Path) -> Path:
         """Write a JSON file, whole or not at all; types of edges are lists of three names in it."""
-        content = {
-            "format": FORMAT,
-            "dtype": str(self.prediction.dtype).removeprefix("torch."),
-            "prediction": plain(self.prediction),
-            "logits": plain(self.logits),
-            "baseline_output": plain(self.baseline_output),
-            "steps": self.steps,
-            "products": list(self.products),
-            **{name: _plain_types(getattr(self, name)) for name in _TYPED},
-            **{name: getattr(self, name) for name in COMMON},
-            "options": self.options.to_dict(),
-        }
-        return write_json(path, content)
+        typed = {name: _plain_types(getattr(self, name)) for name in _TYPED}
+        return write_json(path, {**self._content(FORMAT), **typed})
 
     @classmethod
     def load(cls, path: str | Path) -> "HeteroExplanation":
@@ -184,14 +99,8 @@ class HeteroExplanation:
 
     @classmethod
     def _from_content(cls, content: dict[str, Any]) -> "HeteroExplanation":
-        dtype = read_dtype(content)
-        typed = {name: _types(content[name], torch.long if name in IDS else dtype) for name in _TYPED}
-        prediction = read_tensor(content["prediction"], dtype)
-        require(prediction is not None and prediction.dim() == 1, "prediction must be a list of numbers")
-        values = read_values(content, {**COMMON, "steps": int, "products": list})
-        more = {name: read_tensor(content[name], dtype) for name in ("logits", "baseline_output")}
-        values["products"] = tuple(values["products"])
-        return cls(prediction=prediction, **more, **typed, **values, options=Options.paper(**content["options"]))  # type: ignore[arg-type]
+        common, dtype = read_common(content)
+        return cls(**common, **{name: _types(content[name], torch.long if name in IDS else dtype) for name in _TYPED})  # type: ignore[arg-type]
 
     @property
     def names(self) -> list[str]:
@@ -217,12 +126,7 @@ class HeteroExplanation:
             edge_scores=torch.cat(list(self.edge_scores.values())) if self.edge_scores else None,
             logits=self.logits,
             baseline_output=self.baseline_output,
-            steps=self.steps,
-            products=self.products,
-            reading=self.reading,
-            edge_scoring=self.edge_scoring,
-            scope=self.scope,
-            options=self.options,
+            **{**self.asked, "level": None},
         )
 
 
