@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, overload
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -14,6 +15,19 @@ from .tables import load_pandas
 
 if TYPE_CHECKING:
     import pandas
+
+
+def spread(scores: Tensor, nodes: Tensor, num_nodes: int) -> Tensor:
+    """Scores of some nodes with a row for every node.
+
+    NumPy's zeros take no memory before something is written to them, which matters for ten million nodes.
+    """
+    shape = (num_nodes, *scores.shape[1:])
+    lazy = scores.device.type == "cpu" and scores.dtype in (torch.float32, torch.float64)
+    dtype = np.float32 if scores.dtype == torch.float32 else np.float64
+    out = torch.from_numpy(np.zeros(shape, dtype)) if lazy else scores.new_zeros(shape)
+    out[nodes] = scores.detach()
+    return out
 
 
 class Explanations(Sequence[Explanation]):
@@ -98,8 +112,8 @@ class NodeExplanations(Explanations, Asked):
     """The scores that are not zero, row after row."""
     class_scores: Tensor | None = None
     """The scores for every class, ``[scores, C]``."""
-    edge_index: Tensor | None = None
-    """``[2, E]``: the edges of the whole graph."""
+    edge_index: Tensor | Sequence[Tensor] | None = None
+    """``[2, E]``: the edges of the whole graph; of one in stores those of each neighborhood, read when asked for."""
     edge_scores: Tensor | None = None
     """``[rows, E]``: of edges by their end points, if asked for."""
     sampling_error: Tensor | None = None
@@ -135,15 +149,16 @@ class NodeExplanations(Explanations, Asked):
             return [self[i] for i in range(*number.indices(len(self)))]
         number = range(len(self))[number]
         own = slice(int(self._starts[number]), int(self._starts[number + 1]))
+        scores, nodes, edges = self.scores[own], self.node[own], self.edge_index
         return Explanation(
             prediction=self.predictions[number].clone(),
             target=self.targets[number],
             index=self.explained[number],
             num_nodes=self.num_nodes,
             nodes=self._contributing(number, own),
-            node_scores=self._spread(self.scores[own], self.node[own]),
-            class_scores=None if self.class_scores is None else self._spread(self.class_scores[own], self.node[own]),
-            edge_index=self.edge_index,
+            node_scores=spread(scores, nodes, self.num_nodes),
+            class_scores=None if self.class_scores is None else spread(self.class_scores[own], nodes, self.num_nodes),
+            edge_index=edges if isinstance(edges, Tensor | None) else edges[number],
             edge_scores=None if self.edge_scores is None else self.edge_scores[number],
             sampling_error=None if self.sampling_error is None else self.sampling_error[number],
             logits=None if self.logits is None else self.logits[number],
@@ -155,11 +170,6 @@ class NodeExplanations(Explanations, Asked):
         """The nodes that can contribute: by the messages that are passed, and whoever contributes in another way."""
         field, scored = self.fields[number], self.node[own]
         return field if bool(torch.isin(scored, field).all()) else torch.cat([field, scored]).unique()
-
-    def _spread(self, scores: Tensor, nodes: Tensor) -> Tensor:
-        out = scores.new_zeros(self.num_nodes, *scores.shape[1:])
-        out[nodes] = scores
-        return out
 
     def __repr__(self) -> str:
         return (

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..attribution.decompose import on_path, whole_survey
+from ..attribution.decompose import path_of, whole_survey
 from ..attribution.scores import Question, Reader, Reading, chosen_classes
 from ..engine.options import Contexts, Options
 from ..engine.process_state import Memory, budget
@@ -156,7 +156,7 @@ class Scorer:
             raise NotImplementedError(
                 "groups grow in a graph with one type of nodes; with several use decompose with groups by type"
             )
-        path = on_path(prepared.source(), baseline, steps).path  # says what is wrong with the features
+        path = path_of(prepared, baseline, steps)
         question = Question(target, reading, layer=layer, options=Options.of(options), memory=memory, path=path)
         if isinstance(seed, bool) or not isinstance(seed, int):
             raise TypeError(f"seed must be an integer (got {seed!r})")
@@ -166,7 +166,7 @@ class Scorer:
         place = prepared.proven_place(torch.tensor([index], device=call.x.device), table.level)
         predictions = table.values[[index]] if place.output is None else place.output
         reader = question.reader(prepared, place, chosen_classes([target], predictions), table.level)
-        marks = call.x[place.field].reshape(len(place.field), -1)
+        marks = place.call.x[place.here(place.field)].reshape(len(place.field), -1)
         if table.level == "node":  # the explained node is like no other
             marks = torch.cat([marks, (place.field == index).to(marks).unsqueeze(1)], 1)
         edges = _edges_inside(graph, prepared, place)
@@ -211,7 +211,7 @@ class Scorer:
             some = groups[start : start + at_once]
             share = x.new_zeros(len(x), len(some))  # rows first, see `portions.rows`
             share[self._here] = mask(some, len(self.nodes)).to(share)
-            with whole_survey(reader.prepared.model, reader.prepared.call, source):
+            with whole_survey(reader.prepared.model, reader.prepared.sample, source):
                 scores = reader.scores(share.t())
             self.calls += 1
             self.contributions.update(zip(some, scores.tolist(), strict=True))
@@ -247,7 +247,7 @@ def _edges_inside(graph: Tensor | None, prepared: PreparedCall, place: Place) ->
     """The edges along which groups are connected, between nodes that can contribute, numbered by their place there."""
     field, own = place.field, find_edge_index(prepared.call)
     if graph is None and own is not None and prepared.incoming is not None:
-        return torch.searchsorted(field, own[:, prepared.incoming.among(field)].long())
+        return torch.searchsorted(field, prepared.incoming.among(field)[1])
     edges = _edges(graph, prepared.call).to(field.device)
     there = torch.searchsorted(field, edges).clamp(max=len(field) - 1)
     return there[:, (field[there] == edges).all(0)]
