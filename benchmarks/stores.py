@@ -60,7 +60,7 @@ def measured(where: str, folder: Path) -> dict[str, Any]:
 
 
 def in_a_process(where: str, folder: Path) -> dict[str, Any]:
-    """The same without anything that was there before."""
+    """The same without anything that was there before; a process counts the memory of the one that started it too."""
     made = subprocess.run([sys.executable, __file__, "--of", where, str(folder)], stdout=subprocess.PIPE, check=True)
     answer: dict[str, Any] = json.loads(made.stdout.splitlines()[-1])
     return answer
@@ -71,6 +71,9 @@ def main() -> None:
     if "--of" in sys.argv:
         print(json.dumps(measured(sys.argv[-2], Path(sys.argv[-1]))))
         return
+    if "--write" in sys.argv:
+        write_graph(Path(sys.argv[-1]), int(sys.argv[-2]))
+        return
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="a hundredth of the graph")
     parser.add_argument("--folder", type=Path, help="where the files are written (default: the system's)")
@@ -80,7 +83,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(dir=given.folder) as temporary:
         folder = Path(temporary)
         began = time.perf_counter()
-        write_graph(folder, nodes)
+        subprocess.run([sys.executable, __file__, "--write", str(nodes), temporary], check=True)
         size = sum(file.stat().st_size for file in folder.glob("*.npy"))
         print(f"{nodes:,} nodes, {DEGREE * nodes:,} directed edges, {size / 1e9:.2f} GB on disk", end=", ")
         print(
