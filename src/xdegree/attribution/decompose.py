@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils._pytree import tree_flatten, tree_iter, tree_unflatten
 
+from ..engine.masked_rows import Masks
 from ..engine.options import DEFAULT, Options
 from ..engine.portions import LostPortionsError, Portions, carries, target_of, total_of
 from ..engine.process_state import Memory, budget
@@ -297,18 +298,18 @@ def decompose_at(
     model: Any,
     call: ModelCall,
     source: Source,
-    groups: Singles,
+    groups: Singles | Masks,
     rows: Tensor,
     probe: str,
     options: Options,
     active: ActiveRows,
     logits: bool,
 ) -> AtRows:
-    """What single nodes contribute to some rows of the output, without the work for the others.
+    """What single nodes or groups contribute to some rows of the output, without the work for the others.
 
     Raises `NeedsWhole` where the model does something else than pass messages and treat rows one by one.
     """
-    run = Run(len(groups.nodes), options, active_rows=active, states=call.random_states)
+    run = Run(len(groups), options, active_rows=active, states=call.random_states)
     seen: list[Any] = []
 
     def keep(path: str, value: Any) -> None:
@@ -333,8 +334,8 @@ def decompose_at(
     found = AtRows(total_of(output), _at(shown, rows), hidden, above, frozenset(run.products - run.attending))
 
     def locate(pair: int) -> list[Portion]:
-        node = groups.nodes[found.target.group[pair]]
-        return locate_portions(model, call, source, source_shares(source, [[int(node)]]), options)
+        group = groups.members(int(found.target.group[pair]))
+        return locate_portions(model, call, source, source_shares(source, [group]), options)
 
     if options.bound == "none":
         warn_of_phantoms(found.total if above is None else above, found.target.values, locate)

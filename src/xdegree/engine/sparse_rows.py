@@ -141,6 +141,12 @@ class SparseRows:
         """The same rows with other pairs, whose values are still to be found."""
         return SparseRows(self.groups, self.size, code, self.values[:0], self.active, self.known)
 
+    def to(self, dtype: torch.dtype) -> "SparseRows":
+        """The same in another precision."""
+        if self.values.dtype == dtype:
+            return self
+        return self.with_values(self.values.to(dtype), None if self.rest is None else self.rest.to(dtype))
+
     def dense(self) -> Tensor:
         """Written out, rows first in memory."""
         if self.active is not None:
@@ -238,6 +244,13 @@ class Singles:
         """In order and without repetition."""
         self.asked = asked
         """``[N]``: the nodes that are groups in this pass or another one; what others contribute is not known."""
+
+    def __len__(self) -> int:
+        return len(self.nodes)
+
+    def members(self, group: int) -> list[int]:
+        """The node of a group."""
+        return [int(self.nodes[group])]
 
     def split(self, x: Tensor, active: ActiveRows) -> SparseRows:
         """The features of each node as the target of its group."""
