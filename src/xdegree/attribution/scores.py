@@ -11,7 +11,7 @@ from torch import Tensor
 from ..engine.masked_rows import Masks
 from ..engine.options import Options
 from ..engine.process_state import Memory, budget
-from ..engine.sparse_rows import ActiveRows, NeedsWhole, Singles, SparseRows, TooMuch, coalesced
+from ..engine.sparse_rows import ActiveRows, Entries, NeedsWhole, Singles, SparseRows, TooMuch, coalesced
 from ..locality.prepared import Place, PreparedCall
 from ..model_call.call import Level, as_table, check_target, plain_number
 from ..model_call.split_points import TRIVIAL, Of, Path, Source, find_source
@@ -218,17 +218,17 @@ class Reader:
                 waiting += nodes.split(max(1, int(len(nodes) / (1.2 * error.factor))))
         return PairScores.of_groups(parts, place.num_nodes)
 
-    def followed(self, mask: Tensor) -> Tensor:
-        """The scores of groups, a mask ``[N, K]``, from a pass that follows the messages to a single explained row.
+    def followed(self, groups: Masks | Entries) -> Tensor:
+        """The scores of groups, from a pass that follows the messages to a single explained row.
 
         Raises `NeedsWhole` and `TooMuch` as `of_pairs` does.
         """
         place, x = self.place, self.place.call.x
         if place.distance is None or x.dim() < 2 or not x.is_floating_point() or self.signs is not None:
             raise NeedsWhole
-        active = ActiveRows(place.distance, place.rounds, self._limit(mask.shape[1]))
-        found = self._some_pairs(self.source(), Masks(mask), active)
-        return found.scores.new_zeros(mask.shape[1]).index_add_(0, found.node, found.scores)
+        active = ActiveRows(place.distance, place.rounds, self._limit(len(groups)))
+        found = self._some_pairs(self.source(), groups, active)
+        return found.scores.new_zeros(len(groups)).index_add_(0, found.node, found.scores)
 
     def _limit(self, groups: int) -> int | None:
         """Bytes that the pairs of a pass may take; None where they are few: asking the system takes milliseconds."""
@@ -238,7 +238,7 @@ class Reader:
         allowed = budget(self.memory, self.place.call.x.device)
         return max(1, allowed // 8, allowed - 3 * size // 2)  # the model's own values need room too
 
-    def _some_pairs(self, source: Source, groups: Singles | Masks, active: ActiveRows) -> PairScores:
+    def _some_pairs(self, source: Source, groups: Singles | Masks | Entries, active: ActiveRows) -> PairScores:
         """In one pass for each step of the path."""
         place, model = self.place, self.prepared.model
         probe = self._layer() if self.reading == "strength" else ""

@@ -156,9 +156,9 @@ class Masks:
     def __len__(self) -> int:
         return self.mask.shape[1]
 
-    def members(self, group: int) -> list[int]:
-        """The nodes of a group."""
-        return self.mask[:, group].nonzero().flatten().tolist()
+    def mask_of(self, group: int, x: Tensor) -> Tensor:  # noqa: ARG002
+        """One group as a mask ``[1, N]``."""
+        return self.mask[:, group].unsqueeze(0)
 
     def split(self, x: Tensor, active: ActiveRows) -> MaskedRows:
         """The features of each group's nodes as its target."""

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from ..attribution.decompose import on_path, whole_survey
 from ..attribution.scores import Question, Reader, Reading, chosen_classes
+from ..engine.masked_rows import Masks
 from ..engine.options import Contexts, Options
 from ..engine.process_state import Memory
 from ..engine.sparse_rows import NeedsWhole, TooMuch
@@ -231,7 +232,7 @@ class Scorer:
         nodes[self._here] = inside.to(x.device)
         if self._follows:
             try:
-                return self.reader.followed(nodes)
+                return self.reader.followed(Masks(nodes))
             except NeedsWhole:
                 self._follows = False
         return self.reader.scores(nodes.t())
