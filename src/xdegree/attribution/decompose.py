@@ -7,7 +7,6 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.utils._pytree import tree_flatten, tree_iter, tree_unflatten
 
 from ..engine.masked_rows import Masks
 from ..engine.options import DEFAULT, Options
@@ -16,6 +15,7 @@ from ..engine.process_state import Memory, budget
 from ..engine.registry import MissingRuleError
 from ..engine.run import NeedsDense, Run
 from ..engine.sparse_rows import ActiveRows, Entries, NeedsWhole, Singles, SparseRows
+from ..engine.torch_private import tree_flatten, tree_iter, tree_unflatten
 from ..locality.prepared import Model, PreparedCall
 from ..model_call.call import ModelCall, check_call, mapped_tensors, model_call
 from ..model_call.groups import number_of, shares, some
