@@ -13,8 +13,11 @@ from ..engine.process_state import Memory
 from ..locality.prepared import Place, PreparedCall
 from ..model_call.split_points import find_source
 from .decompose import whole_survey
-from .objects import MASK_ENTRIES, score_entries, score_objects, score_typed_entries
+from .objects import score_entries, score_objects, score_typed_entries
 from .scores import EdgeScores, Question, Reader, Reading
+
+MASK_ENTRIES = 2**26
+"""Truth values in one mask of columns, at most."""
 
 
 class DegreeExplainer(ExplainerAlgorithm):
