@@ -109,7 +109,8 @@ class Row:
 def timed(job: Callable[[], Subgraph]) -> tuple[Subgraph, float]:
     """A result and the processor seconds that it took."""
     found: list[Subgraph] = []
-    return (took := seconds(lambda: found.append(job()))) and found[0], took  # type: ignore[return-value]
+    took = seconds(lambda: found.append(job()))
+    return found[0], took
 
 
 def precision(edges: frozenset[int], graph: Data) -> float | None:
@@ -163,26 +164,24 @@ def print_game(name: str, kind: str, data: Dataset, epochs: int, count: int) -> 
 
 def print_cora(count: int) -> None:
     """Ten edges for the prediction of a node."""
-    data = planetoid("Cora")
-    graph = data.data
-    model = GCN(data.num_features, data.num_classes, hidden=64, layers=2)
+    graph = planetoid("Cora")
+    model = GCN(graph.num_features, int(graph.y.max()) + 1, hidden=64, layers=2)
     result = train_node(model, graph, epochs=60, lr=0.01, weight_decay=5e-4, seed=SEED, progress=False)
     prepared = prepare(model, graph.x, graph.edge_index)
     nodes = graph.test_mask.nonzero().flatten()[:: max(1, int(graph.test_mask.sum()) // count)][:count].tolist()
-    forward = seconds(lambda: model(graph.x, graph.edge_index), 5)
-    print(f"\nCora, GCN of 2 layers, 64 wide (test accuracy {result.test_accuracy:.3f}), at most 10 edges, {count} nodes")
+    with torch.no_grad():
+        forward = seconds(lambda: model(graph.x, graph.edge_index), 5)
+    print(
+        f"\nCora, GCN of 2 layers, 64 wide (test accuracy {result.test_accuracy:.3f}), {count} nodes, at most 10 edges"
+    )
     print(f"{'':22} {'score':>7} {'random':>7} {'best':>7} {'nothing':>8} {'s/node':>8} {'forward passes':>15}")
     for name, connected in (("xdegree, any edges", False), ("xdegree, one piece", True)):
         asked = {"of": "edge", "size": 10, "objective": "fidelity", "connected": connected, "progress": False}
         found = [timed(lambda node=node: prepared.pick_subgraph(index=node, **asked)) for node in nodes]  # noqa: B023
-        mean = statistics.mean(took for _, took in found)
-        score, random, best, nothing = (
-            statistics.mean(values)
-            for values in zip(
-                *((s.score, s.control.score, s.control.best, s.control.nothing or 0) for s, _ in found), strict=True
-            )
-        )
-        print(f"{name:22} {score:>7.3f} {random:>7.3f} {best:>7.3f} {nothing:>8.3f} {mean:>8.3f} {mean / forward:>15.0f}")
+        each = [(s.score, s.control.score, s.control.best, s.control.nothing or 0, took) for s, took in found]
+        score, random, best, nothing, took = (statistics.mean(values) for values in zip(*each, strict=True))
+        scores = f"{score:>7.3f} {random:>7.3f} {best:>7.3f} {nothing:>8.3f}"
+        print(f"{name:22} {scores} {took:>8.3f} {took / forward:>15.0f}")
 
 
 def main() -> None:
@@ -196,7 +195,9 @@ def main() -> None:
         data = load(name)
         for kind, most in zip(("GIN", "GCN"), epochs, strict=True):
             reached.append(print_game(data.name, kind, data, min(most, 15) if given.quick else most, count))
-    print(f"\nboth marks reached on {sum(reached)} of {len(reached)} models ({verdict(sum(reached), 4, at_least=True)})")
+    print(
+        f"\nboth marks reached on {sum(reached)} of {len(reached)} models ({verdict(sum(reached), 4, at_least=True)})"
+    )
     print_cora(4 if given.quick else 30)
 
 

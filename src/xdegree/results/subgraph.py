@@ -17,7 +17,7 @@ GAMES: dict[Without, str] = {
 
 @dataclass(frozen=True)
 class Control:
-    """What nobody chose gets in the same game: a score says little where this is as high."""
+    """What chance gets in the same game: a score says little where this is as high."""
 
     draws: int
     """How many random subgraphs of the same size; connected ones where the subgraph had to be."""
