@@ -6,7 +6,7 @@ to live on the shadow, so the model comes back untouched whatever happens, also 
 
 import copy
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any, Self
 
@@ -26,6 +26,8 @@ from ..engine.run import Run
 from .call import ModelCall
 
 Watch = Callable[[str, Any], None]
+Sizes = Mapping[int, Tensor]
+"""The size of each row of the values of a pass, by the number of the operation."""
 
 
 def shadow_of(model: Any, run: Run | None = None, watch: Watch | None = None) -> Any:
@@ -67,11 +69,17 @@ def run_plain(model: Any, call: ModelCall, *replaced: tuple[Any, Any]) -> Any:
 
 
 class Plain(TorchDispatchMode):
-    """A forward pass that draws random numbers of its own, and notes its operations."""
+    """A forward pass that draws random numbers of its own, and notes its operations.
 
-    def __init__(self, states: RandomStates) -> None:
+    With ``rows``, it also notes the size of each row of every value that has so many rows, by the number of the
+    operation: a squashing operation behind them can make very different values the same.
+    """
+
+    def __init__(self, states: RandomStates, rows: int | None = None) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.operations: list[OpOverload] = []
+        self.sizes: dict[int, Tensor] = {}
+        self._rows = rows
         self._draws = OwnDraws(states)
 
     @classmethod
@@ -89,9 +97,18 @@ class Plain(TorchDispatchMode):
         self, func: OpOverload, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         self.operations.append(func)
-        if op_schema(func).draws:
+        schema = op_schema(func)
+        if schema.draws:
             return self._draws(func, args, kwargs or {})
-        return func(*args, **kwargs) if kwargs else func(*args)
+        out = func(*args, **kwargs) if kwargs else func(*args)
+        if self._rows is not None and not (schema.moves or schema.carries_nothing) and _has_rows(out, self._rows):
+            self.sizes[len(self.operations)] = torch.linalg.vector_norm(out.reshape(len(out), -1), dim=1)
+        return out
+
+
+def _has_rows(value: Any, rows: int) -> bool:
+    plain = isinstance(value, Tensor) and value.layout == torch.strided and value.is_floating_point()
+    return plain and value.dim() > 0 and len(value) == rows
 
 
 def _copied(value: Any, copies: dict[int, Any]) -> Any:
