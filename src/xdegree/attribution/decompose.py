@@ -7,7 +7,6 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.utils._pytree import tree_flatten, tree_iter, tree_unflatten
 
 from ..engine.options import DEFAULT, Options
 from ..engine.portions import LostPortionsError, Portions, carries, target_of, total_of
@@ -15,6 +14,7 @@ from ..engine.process_state import Memory, budget
 from ..engine.registry import MissingRuleError
 from ..engine.run import NeedsDense, Run
 from ..engine.sparse_rows import ActiveRows, NeedsWhole, Singles, SparseRows
+from ..engine.torch_private import tree_flatten, tree_iter, tree_unflatten
 from ..locality.prepared import Model, PreparedCall
 from ..model_call.call import ModelCall, check_call, mapped_tensors, model_call
 from ..model_call.groups import number_of, shares, some

@@ -11,11 +11,11 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils._pytree import tree_flatten
 
 from ..engine.options import Options
 from ..engine.portions import Portions, leaves
 from ..engine.run import Run
+from ..engine.torch_private import tree_flatten
 from ..model_call.call import ModelCall
 from ..model_call.shadow_model import shadow_of
 from ..model_call.split_points import Source

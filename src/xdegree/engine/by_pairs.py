@@ -11,6 +11,7 @@ from torch import Tensor
 from .portions import Portions, leaves, mapped, portions_in
 from .registry import ROW_WISE, Call, Rule, aten
 from .sparse_rows import SparseRows, union
+from .torch_private import schema_of
 
 
 def by_pairs(found: Rule, call: Call, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -128,7 +129,7 @@ def _of_batch(call: Call, args: tuple[Any, ...]) -> bool:
 
 def _spares_rows(call: Call, args: tuple[Any, ...], kwargs: dict[str, Any], rank: int) -> bool:
     """Whether no dimension among the arguments is that of the rows."""
-    names = [argument.name for argument in call.op._schema.arguments]
+    names = [argument.name for argument in schema_of(call.op).arguments]
     values = dict(zip(names, args, strict=False)) | kwargs
     if call.op.overloadpacket is aten.native_layer_norm:
         return len(values["normalized_shape"]) < rank

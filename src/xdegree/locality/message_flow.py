@@ -5,9 +5,9 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch._ops import OpOverload
 from torch_geometric.nn import MessagePassing
 
+from ..engine.torch_private import OpOverload
 from ..model_call.call import ModelCall
 from ..model_call.shadow_model import Plain, Sizes, shadow_of
 

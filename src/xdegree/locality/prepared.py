@@ -14,10 +14,10 @@ from typing import Any, Union
 
 import torch
 from torch import Tensor, nn
-from torch._ops import OpOverload
 
 from ..engine.portions import leaves
 from ..engine.sparse_rows import TooMuch
+from ..engine.torch_private import OpOverload
 from ..model_call.call import Level, ModelCall, Table, as_table, check_call, find_batch, find_edge_index, model_call
 from ..model_call.shadow_model import Plain, Sizes, shadow_of
 from ..model_call.split_points import Of, Source, find_source

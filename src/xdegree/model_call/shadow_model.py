@@ -8,13 +8,10 @@ import copy
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
-from typing import Any, Self
+from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch._ops import OpOverload
-from torch.utils._python_dispatch import TorchDispatchMode, _pop_mode, _push_mode
-from torch.utils._pytree import tree_iter
 from torch_geometric.inspector import Inspector
 from torch_geometric.nn.models.rev_gnn import InvertibleModule
 
@@ -23,6 +20,7 @@ from ..engine.portions import carries
 from ..engine.process_state import OwnDraws, RandomStates
 from ..engine.registry import module_rule, op_schema
 from ..engine.run import Run
+from ..engine.torch_private import DispatchMode, OpOverload, inner_module, tree_iter
 from .call import ModelCall
 
 Watch = Callable[[str, Any], None]
@@ -45,11 +43,11 @@ def shadow_of(model: Any, run: Run | None = None, watch: Watch | None = None) ->
     for _, module in named:
         copies[id(module)] = module if isinstance(module, torch.jit.ScriptModule) else object.__new__(module.__class__)
     for _, module in named:
-        if "_orig_mod" in module._modules:  # made by torch.compile: compiled code hides its operations
-            copies[id(module)] = copies[id(module._orig_mod)]
+        if (inner := inner_module(module)) is not None:  # compiled code hides its operations
+            copies[id(module)] = copies[id(inner)]
     for path, module in named:
         made = copies[id(module)]
-        if made is module or "_orig_mod" in module._modules:
+        if made is module or inner_module(module) is not None:
             continue
         made.__dict__ = {
             name: value if type(value) in _SHARED else _copied(value, copies) for name, value in module.__dict__.items()
@@ -68,7 +66,7 @@ def run_plain(model: Any, call: ModelCall, *replaced: tuple[Any, Any]) -> Any:
         return call.run(shadow_of(model), *replaced)
 
 
-class Plain(TorchDispatchMode):
+class Plain(DispatchMode):
     """A forward pass that draws random numbers of its own, and notes its operations.
 
     With ``rows``, it also notes the size of each row of every value that has so many rows, by the number of the
@@ -76,22 +74,11 @@ class Plain(TorchDispatchMode):
     """
 
     def __init__(self, states: RandomStates, rows: int | None = None) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
+        super().__init__()
         self.operations: list[OpOverload] = []
         self.sizes: dict[int, Tensor] = {}
         self._rows = rows
         self._draws = OwnDraws(states)
-
-    @classmethod
-    def _should_skip_dynamo(cls) -> bool:
-        return False  # as in `Run`
-
-    def __enter__(self) -> Self:
-        _push_mode(self)
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        _pop_mode()
 
     def __torch_dispatch__(
         self, func: OpOverload, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
