@@ -430,22 +430,23 @@ class PreparedCall:
             yield from ((name if len(tensors) == 1 else f"{name}[{i}]", t) for i, t in enumerate(tensors))
 
     def _edge_marks(self) -> Tensor:
-        """All edges, or of very many the sums of their receivers by blocks.
+        """All edges, or of very many the sums of the receivers of each few of them.
 
-        Sums do not see that two edges swapped their receivers, but one of these then leaves the part that is cut out,
-        and the edges of that are compared one by one.
+        Sums do not see that neighboring edges swapped their receivers, but one of these then leaves the part that is
+        cut out, and the edges of that are compared one by one.
         """
         edges = find_edge_index(self.call)
         if edges is None or self.incoming is None:
             return torch.empty(0)
         ends = edges[self.incoming.end]
-        if len(ends) <= BLOCKS**2:
+        if len(ends) <= MANY:
             return edges.clone()
-        whole = len(ends) // BLOCKS * BLOCKS
-        return torch.cat([ends[:whole].view(BLOCKS, -1).sum(1), ends[whole:]])
+        whole = len(ends) // BLOCK * BLOCK
+        return torch.cat([ends[:whole].view(-1, BLOCK).sum(1), ends[whole:]])
 
 
-BLOCKS = 512
+MANY, BLOCK = 2**18, 2**8
+"""Edges from which on sums are compared, and of how many each."""
 
 
 def agree(output: Tensor, own: Tensor) -> bool:

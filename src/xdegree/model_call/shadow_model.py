@@ -37,14 +37,17 @@ def shadow_of(model: Any, run: Run | None = None, watch: Watch | None = None) ->
     """
     if not isinstance(model, nn.Module) or isinstance(model, torch.jit.ScriptModule):
         return model
-    named = list(model.named_modules())
-    copies: dict[int, Any] = {}
-    """By the identity of the original, as `copy.deepcopy` keeps its memo."""
+    return _shadow(model, {}, run, watch)
+
+
+def _shadow(model: nn.Module, copies: dict[int, Any], run: Run | None, watch: Watch | None) -> Any:
+    """A tree of modules; ``copies`` are by the identity of the original, as `copy.deepcopy` keeps its memo."""
+    named = [(path, module) for path, module in model.named_modules() if id(module) not in copies]
     for _, module in named:
         copies[id(module)] = module if isinstance(module, torch.jit.ScriptModule) else object.__new__(module.__class__)
     for _, module in named:
-        if (inner := inner_module(module)) is not None:  # compiled code hides its operations
-            copies[id(module)] = copies[id(inner)]
+        if (compiled := inner_module(module)) is not None:  # compiled code hides its operations
+            copies[id(module)] = copies[id(compiled)]
     for path, module in named:
         made = copies[id(module)]
         if made is module or inner_module(module) is not None:
@@ -122,8 +125,8 @@ def _made(value: Any, kind: Any, copies: dict[int, Any]) -> Any:
         return MethodType(value.__func__, _copied(value.__self__, copies))
     if kind is torch.Generator:
         return value.clone_state()
-    if isinstance(value, nn.Module):  # one that the model only refers to
-        return value
+    if isinstance(value, nn.Module):  # one that the model only refers to, as in a plain list
+        return value if isinstance(value, torch.jit.ScriptModule) else _shadow(value, copies, None, None)
     try:
         return copy.deepcopy(value, copies)
     except Exception:  # noqa: BLE001 (locks, files and the like cannot be copied)
