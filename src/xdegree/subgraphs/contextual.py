@@ -14,12 +14,17 @@ from torch import Tensor
 from ..attribution.decompose import on_path, whole_survey
 from ..attribution.phantoms import warn_of_infinite
 from ..attribution.scores import Question, Reader, Reading, chosen_classes
+from ..engine.masked_rows import Masks
 from ..engine.options import Contexts, Options
-from ..engine.process_state import Memory, budget
+from ..engine.process_state import Memory
+from ..engine.sparse_rows import NeedsWhole, TooMuch
 from ..locality.prepared import Model, Place, PreparedCall
 from ..model_call.call import ModelCall, check_index, find_edge_index, is_edges, short
 from .adjacency import Adjacency, Bits, mask, members, union
 from .contexts import Surroundings
+
+AT_ONCE = 1024
+"""Groups in one pass: with more, portions no longer fit into caches."""
 
 
 def contextual_scores(
@@ -135,6 +140,7 @@ class Scorer:
         self.rounding = 64 * torch.finfo(self.place.call.x.dtype).eps
         self._place = {node: bit for bit, node in enumerate(self.nodes)}
         self._here = self.place.here(self.place.field)
+        self._follows = len(self.place.rows) == 1
 
     @classmethod
     def of(
@@ -205,18 +211,33 @@ class Scorer:
             )
 
     def _ask(self, groups: list[Bits]) -> None:
-        """One engine call; more only where the groups' masks alone would take a quarter of the memory."""
-        reader, x = self.reader, self.place.call.x
-        at_once = max(1, budget(reader.memory, x.device) // (4 * len(x) * x.element_size())) if groups else 1
-        source = reader.prepared.source()
-        for start in range(0, len(groups), at_once):
-            some = groups[start : start + at_once]
-            share = x.new_zeros(len(x), len(some))  # rows first, see `portions.rows`
-            share[self._here] = mask(some, len(self.nodes)).to(share)
-            with whole_survey(reader.prepared.model, reader.prepared.call, source):
-                scores = reader.scores(share.t())
-            self.calls += 1
-            self.contributions.update(zip(some, scores.tolist(), strict=True))
+        """One request; in passes whose portions fit into caches."""
+        source = self.reader.prepared.source()
+        waiting = [groups[start : start + AT_ONCE] for start in range(0, len(groups), AT_ONCE)]
+        with whole_survey(self.reader.prepared.model, self.reader.prepared.call, source):
+            while waiting:
+                some = waiting.pop()
+                try:
+                    scores = self._scores(mask(some, len(self.nodes)))
+                except TooMuch:
+                    if len(some) == 1:
+                        raise
+                    waiting += [some[: len(some) // 2], some[len(some) // 2 :]]
+                else:
+                    self.contributions.update(zip(some, scores.tolist(), strict=True))
+        self.calls += bool(groups)
+
+    def _scores(self, inside: Tensor) -> Tensor:
+        """f^D of groups, a mask of the nodes that can contribute: by their messages where the model lets us."""
+        x = self.place.call.x
+        nodes = torch.zeros(len(x), inside.shape[1], dtype=torch.bool, device=x.device)
+        nodes[self._here] = inside.to(x.device)
+        if self._follows:
+            try:
+                return self.reader.followed(Masks(nodes))
+            except NeedsWhole:
+                self._follows = False
+        return self.reader.scores(nodes.t())
 
 
 def _listed(group: Any, what: str) -> list[int]:
