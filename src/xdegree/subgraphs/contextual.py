@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from ..attribution.decompose import on_path, whole_survey
+from ..attribution.phantoms import warn_of_infinite
 from ..attribution.scores import Question, Reader, Reading, chosen_classes
 from ..engine.masked_rows import Masks
 from ..engine.options import Contexts, Options
@@ -125,6 +126,7 @@ class Scorer:
         index = check_index(index, table)
         place = prepared.proven_place(torch.tensor([index], device=call.x.device), table.level)
         predictions = table.values[[index]] if place.output is None else place.output
+        warn_of_infinite(predictions[0], f"the model's output for row {index}")
         reader = question.reader(prepared, place, chosen_classes([target], predictions), table.level)
         marks = call.x[place.field].reshape(len(place.field), -1)
         if table.level == "node":  # the explained node is like no other
