@@ -2,7 +2,8 @@
 
     python docs/write_benchmarks.py [--quick] [NAME …]
 
-With names, only those are run again. Run it on a quiet machine; it takes some minutes. What cannot be run here, for want of data or a browser, says so.
+With names, only those are run again. Run it on a quiet machine; it takes some minutes.
+What cannot be run here, for want of data or a browser, says so.
 """
 
 import os

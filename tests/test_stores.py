@@ -8,7 +8,7 @@ from torch_geometric.distributed import LocalFeatureStore, LocalGraphStore
 from torch_geometric.nn import GATConv, GCNConv, GraphConv, SAGEConv
 from torch_geometric.utils import k_hop_subgraph, sort_edge_index
 
-from xdegree import agglomerate, check, decompose, explain, pick_subgraph, prepare
+from xdegree import agglomerate, check, contextual_scores, decompose, explain, pick_subgraph, prepare
 
 NODES, EDGES = 300, 600
 
@@ -151,8 +151,8 @@ def test_groups_that_grow(graph):
     model, given = MODELS["degrees of neighbors"](), stores(graph, "csc")
     trees = [agglomerate(model, source, index=77, seed=0) for source in (given, graph)]
     assert trees[0].levels[-1] == trees[1].levels[-1]
-    picked = [pick_subgraph(model, source, index=77, size=4) for source in (given, graph)]
-    assert picked[0].nodes == picked[1].nodes
+    scores = [contextual_scores(model, source, groups=[[77]], index=77, seed=0) for source in (given, graph)]
+    torch.testing.assert_close(*scores)
 
 
 @pytest.mark.filterwarnings("ignore:single scores add up")
@@ -251,6 +251,8 @@ def test_functions_that_need_the_whole_graph(graph):
         decompose(model, given, groups=[[0]])
     with pytest.raises(TypeError, match="needs the whole graph"):
         prepare(model, given).decompose(groups=[[0]])
+    with pytest.raises(TypeError, match="needs the whole graph"):
+        pick_subgraph(model, given, index=77, size=3)
 
 
 def test_a_model_that_looks_beyond(graph):

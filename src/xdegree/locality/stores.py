@@ -34,7 +34,7 @@ class StoredCall(ModelCall):
 
     REFUSAL: ClassVar = (
         "this question needs the whole graph, but the graph is in stores, of which only the neighborhoods of single"
-        " nodes are read; ask about a node with explain, agglomerate or pick_subgraph, or read the graph into memory"
+        " nodes are read; ask about a node with explain or agglomerate, or read the graph into memory"
     )
 
     @classmethod

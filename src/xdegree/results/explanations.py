@@ -5,29 +5,15 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, overload
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from .accounted import Asked, at
-from .explanation import Explanation
+from .explanation import Explanation, spread
 from .tables import load_pandas
 
 if TYPE_CHECKING:
     import pandas
-
-
-def spread(scores: Tensor, nodes: Tensor, num_nodes: int) -> Tensor:
-    """Scores of some nodes with a row for every node.
-
-    NumPy's zeros take no memory before something is written to them, which matters for ten million nodes.
-    """
-    shape = (num_nodes, *scores.shape[1:])
-    lazy = scores.device.type == "cpu" and scores.dtype in (torch.float32, torch.float64)
-    dtype = np.float32 if scores.dtype == torch.float32 else np.float64
-    out = torch.from_numpy(np.zeros(shape, dtype)) if lazy else scores.new_zeros(shape)
-    out[nodes] = scores.detach()
-    return out
 
 
 class Explanations(Sequence[Explanation]):
@@ -129,6 +115,20 @@ class NodeExplanations(Explanations, Asked):
         size = (len(self), self.num_nodes)
         return torch.sparse_csr_tensor(self._starts, self.node, self.scores, size, check_invariants=False)
 
+    @property
+    def outputs(self) -> Tensor:
+        """``[rows, C]``: what is explained, the logits or the predictions."""
+        return self.predictions if self.logits is None else self.logits
+
+    @property
+    def residuals(self) -> Tensor | None:
+        """``[rows]``: what the single scores leave open of each output, as ``residual`` of one explanation."""
+        if self.reading != "contribution":
+            return None
+        which = torch.arange(len(self), device=self.row.device), torch.tensor(self.targets, device=self.row.device)
+        start = 0.0 if self.baseline_output is None else self.baseline_output[which]
+        return (self.outputs[which] - start).index_add(0, self.row, self.scores.to(self.outputs.dtype), alpha=-1)
+
     @cached_property
     def _starts(self) -> Tensor:
         counts = torch.bincount(self.row, minlength=len(self))
@@ -147,17 +147,17 @@ class NodeExplanations(Explanations, Asked):
         """One explanation, with a score for every node."""
         if isinstance(number, slice):
             return [self[i] for i in range(*number.indices(len(self)))]
-        number = range(len(self))[number]
+        number, n = range(len(self))[number], self.num_nodes
         own = slice(int(self._starts[number]), int(self._starts[number + 1]))
         scores, nodes, edges = self.scores[own], self.node[own], self.edge_index
         return Explanation(
             prediction=self.predictions[number].clone(),
             target=self.targets[number],
             index=self.explained[number],
-            num_nodes=self.num_nodes,
+            num_nodes=n,
             nodes=self._contributing(number, own),
-            node_scores=spread(scores, nodes, self.num_nodes),
-            class_scores=None if self.class_scores is None else spread(self.class_scores[own], nodes, self.num_nodes),
+            node_scores=spread(scores, nodes, n),
+            class_scores=None if self.class_scores is None else spread(self.class_scores[own], nodes, n),
             edge_index=edges if isinstance(edges, Tensor | None) else edges[number],
             edge_scores=None if self.edge_scores is None else self.edge_scores[number],
             sampling_error=None if self.sampling_error is None else self.sampling_error[number],

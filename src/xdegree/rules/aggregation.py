@@ -19,7 +19,7 @@ def scatter_sum(target: Tensor, dim: int, index: Tensor, shape: torch.Size) -> T
     dim, size, index = dim % index.dim(), shape[dim], index.long()
     row_index = _row_index(index, dim) if dim == 0 and index.shape[1:] == shape[1:] else None
     if row_index is not None and target.dim() > 1:
-        e, k, *rest = rows(target).shape
+        _, k, *rest = rows(target).shape
         source = rows(target).flatten(1)
         out = source.new_zeros(size, source.shape[1])
         out.scatter_add_(0, row_index.unsqueeze(1).expand_as(source), source)
