@@ -16,8 +16,8 @@ SPLITS = ("train", "val", "test")
 SEARCHED: tuple[Kind, ...] = ("GCN", "HybridGAT")
 MODELS: tuple[tuple[str, Kind], ...] = (
     *((name, kind) for name in NODE_SETS for kind in SEARCHED),
-    *(("mutag", kind) for kind in ("GCN", "GAT")),  # type: ignore[misc]
-    *(("graph_sst2", kind) for kind in ("GCN", "GAT")),  # type: ignore[misc]
+    *(("mutag", kind) for kind in ("GCN", "GAT")),
+    *(("graph_sst2", kind) for kind in ("GCN", "GAT")),
 )
 SEEDS = {"graph_sst2": 1}
 """Models of sets that take minutes each; else as many as are asked for."""

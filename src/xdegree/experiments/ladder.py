@@ -81,9 +81,8 @@ def controls(bench: Bench, reading: str, fixed: str) -> Table:
                 ("trained", "chosen"),
             ]
             for label, which in found:
-                seeds = None if which == "chosen" else LADDER_SEEDS
-                papers = collected(bench, name, kind, which, "paper", seeds)
-                ours = collected(bench, name, kind, which, "default", seeds)
+                papers = collected(bench, name, kind, which, "paper", LADDER_SEEDS)
+                ours = collected(bench, name, kind, which, "default", LADDER_SEEDS)
                 values = (
                     *(spread(aucs(papers, "paper", reading, value)) for value in ("auc", "hop_controlled")),
                     *(spread(aucs(ours, "paper", fixed, value)) for value in ("auc", "hop_controlled")),

@@ -1,6 +1,7 @@
 """All readings of DEGREE from one pass: what the rows of the tables are."""
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -75,7 +76,7 @@ def of_pairs(
 
 
 def _decomposed(
-    model: Network, graph: Data | Instance, groups: Tensor, options: Options, **kwargs: Tensor
+    model: Network, graph: Data | Instance, groups: Tensor, options: Options, **kwargs: Any
 ) -> Decomposition:
     probes = tuple(PROBES.values())
     return decompose(model, graph.x, graph.edge_index, groups=groups, probes=probes, options=options, **kwargs)
