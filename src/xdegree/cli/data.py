@@ -8,10 +8,12 @@ from ..factories import UsageError
 from .arguments import DONE, add_out, add_quiet, command
 
 ABOUT = """\
-Make the word vectors of all 70,042 sentences of the rebuilt Graph-SST2: MiniLM's
-last hidden state, in float16, 550 MB, some minutes of one core. It is done once: a
-command that was interrupted resumes where it stopped, one that was finished only
-prints. The trees are those of $XDEGREE_DATA; vectors that lie there already are used."""
+Make the word vectors of all 70,042 sentences of the rebuilt Graph-SST2.
+
+They are MiniLM's last hidden state, in float16: 550 MB, some minutes of one core. It is
+done once: a command that was interrupted resumes where it stopped, and one that was
+finished only prints. The trees are those of $XDEGREE_DATA, and so are the vectors if
+they lie there already."""
 
 
 def add_to(commands: Any) -> None:

@@ -19,6 +19,10 @@ VECTORS = Path("graph_sst2_rebuilt", "minilm.npy")
 """In the data folder or the user's cache: float16 ``[words of all sentences, 384]``, in the order of the trees."""
 AT_ONCE = 256
 """Sentences in one pass of the language model."""
+KEPT_EVERY = 10
+"""Passes after which a run that is interrupted resumes."""
+WIDTH = 384
+"""Of MiniLM."""
 
 
 def find_vectors(root: Path | None = None) -> Path | None:
@@ -60,7 +64,7 @@ def make_vectors(out: Path | None = None, root: Path | None = None, progress: bo
             for g, vectors in zip(chunk, found, strict=True):
                 stored[ptr[g] : ptr[g + 1]] = vectors.numpy()
             bar.update(len(chunk))
-            if number % 10 == 0:
+            if number % KEPT_EVERY == 0:
                 stored.flush()
                 write_json(note, {"words": int(ptr[-1]), "done": number})
     stored.flush()
@@ -76,9 +80,6 @@ def _done(part: Path, note: Path, ptr: Array) -> int:
     except (FileNotFoundError, ValueError):
         return 0
     return int(kept["done"]) if part.is_file() and kept.get("words") == int(ptr[-1]) else 0
-
-
-WIDTH = 384
 
 
 def minilm() -> Any:

@@ -39,7 +39,7 @@ class Outcome:
         return "\n\n".join([f"== {self.title}", self.about, *(table.text() for table in self.tables)])
 
 
-def keep(outcome: Outcome, folder: Path, command: str) -> list[Path]:
+def keep(outcome: Outcome, folder: Path, command: str | None = None) -> list[Path]:
     """Write ``NAME.json``, with the command that made it, and each picture as PNG and SVG; returns those files."""
     folder.mkdir(parents=True, exist_ok=True)
     files = []
@@ -50,7 +50,7 @@ def keep(outcome: Outcome, folder: Path, command: str) -> list[Path]:
     content = {
         "format": FORM,
         "name": outcome.name,
-        "command": command,
+        "command": command or f"xdegree reproduce {outcome.name}",
         "front": list(outcome.front),
         "title": outcome.title,
         "about": outcome.about,

@@ -69,8 +69,8 @@ LENGTHS = {len(text.split()) for text in PAPERS}
 def _which(dataset: Dataset) -> str:
     if papers(dataset):
         return (
-            "the paper's two, of which it finds the first predicted wrong, the second, one of the phrases of the training"
-            " split, predicted right"
+            "the paper's two, of which it finds the first predicted wrong, the second, one of the phrases of the"
+            " training split, predicted right"
         )
     low, high = WORDS_SHOWN
     return (
