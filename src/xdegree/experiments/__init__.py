@@ -13,6 +13,7 @@ EXPERIMENTS = {
     "datasets": "datasets",
     "accuracy": "accuracy",
     "auc": "auc",
+    "others": "others",
     "reading": "fixed_reading",
     "ablation": "ablation",
     "defaults": "defaults",

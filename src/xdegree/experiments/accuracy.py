@@ -27,7 +27,7 @@ TOLERANCE = 0.03
 
 def run(bench: Bench) -> Outcome:
     """Train every model of every dataset and read off what it reaches."""
-    rows, notes = [], []
+    rows, notes, off = [], [], []
     for name, kind in MODELS:
         try:
             found = [bench.trained(name, kind, seed) for seed in range(min(bench.seeds, SEEDS.get(name, bench.seeds)))]
@@ -39,7 +39,12 @@ def run(bench: Bench) -> Outcome:
         paper = PAPER_ACCURACY.get((dataset.name, "GAT" if kind == "HybridGAT" else kind))
         said = ("–",) * len(SPLITS) if paper is None else tuple(f"{value:.2f}" for value in paper)
         rows.append((dataset.name, kind, *ours, *said, str(len(results))))
-        notes += _notes(dataset, kind, found, paper)
+        notes += _notes(dataset, kind, found)
+        test = fmean(result.test_accuracy for result in results)
+        if paper is not None and abs(test - paper[-1]) > TOLERANCE:
+            reason = REASONS.get((dataset.name, kind), "The cause is not known.")
+            off.append(f"{dataset.name}, {kind}: {test:.2f}, the paper {paper[-1]:.2f}. {reason}")
+    notes += off
     head = ("dataset", "model", "train", "validation", "test", "paper: train", "validation", "test", "models")
     tables = [Table("Accuracy of the target models", head, tuple(rows), tuple(dict.fromkeys(notes)))]
     tables.append(_search(bench))
@@ -48,30 +53,40 @@ def run(bench: Bench) -> Outcome:
         " state of least validation loss is kept, and settings are chosen by validation loss as well; neither test"
         " accuracy nor any explanation score affects a choice."
     )
-    return Outcome("accuracy", "Accuracy (the paper's table of accuracies)", about, tables)
+    within = sum(row[5] != "–" for row in rows) - len(off)
+    front = [f"**The models.** {within} of {within + len(off)} test accuracies are within {TOLERANCE} of the paper's."]
+    if off:
+        front += ["Not so:", "\n".join(f"- {one}" for one in off)]
+    front += [note for note in notes if "accuracy" in note and note not in off]
+    return Outcome("accuracy", "Accuracy (the paper's table of accuracies)", about, tables, front=front)
 
 
-def _notes(
-    dataset: Dataset,
-    kind: Kind,
-    found: Sequence[tuple[Network, Dataset, TrainingResult]],
-    paper: tuple[float, float, float] | None,
-) -> list[str]:
+def _notes(dataset: Dataset, kind: Kind, found: Sequence[tuple[Network, Dataset, TrainingResult]]) -> list[str]:
     """What a reader must know of one row."""
     notes = [f"{dataset.name}: {dataset.note}"] if dataset.note else []
     for name, ids in dataset.held_out.items():
         graphs = [dataset.graphs[i] for i in ids.tolist()]
         reached = spread([graph_accuracy(model, graphs) for model, _, _ in found])
-        notes.append(f"{dataset.name}, {kind}: accuracy {reached} on the {name}, {len(graphs):,} graphs.")
-    test = fmean(result.test_accuracy for _, _, result in found)
-    if paper is not None and abs(test - paper[-1]) > TOLERANCE:
+        test = spread([result.test_accuracy for _, _, result in found])
         notes.append(
-            f"{dataset.name}, {kind}: {test - paper[-1]:+.2f} from the paper. {REASONS.get((dataset.name, kind), '')}"
+            f"{dataset.name}, {kind}: accuracy {test} on held-out phrases, which share words with those trained on,"
+            f" and {reached} on the {name}, {len(graphs):,} sentences."
         )
     return notes
 
 
-REASONS: dict[tuple[str, Kind], str] = {}
+REASONS: dict[tuple[str, Kind], str] = {
+    ("BA-Shapes", "HybridGAT"): (
+        "No setting that was compared reaches more, and the loss still falls after 1,000 epochs; the output that is"
+        " stored in the authors' notebook, 0.72 at epoch 206, is what a hybrid has then."
+    ),
+    ("BA-Community", "HybridGAT"): (
+        "Eight of its ten features are noise; a sparse first layer helps the GCN and hardly the hybrid. No setting that"
+        " was compared reaches the paper's."
+    ),
+    ("Tree-Grid", "HybridGAT"): "Better than the paper's: trained for 1,000 epochs, which validation loss prefers.",
+    ("MUTAG", "GAT"): "Batches of 128; the authors kept their model by test accuracy, ours is kept by validation loss.",
+}
 """Where the paper's accuracy is not reached, as far as the search shows why."""
 
 

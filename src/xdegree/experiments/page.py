@@ -10,6 +10,8 @@ from ..results.files import write_json
 from ..results.tables import Table
 
 FORM = "xdegree-outcome-2"
+PAGES = "{pages}"
+"""In what outcomes have for the first page: the folder of the other pages and the pictures."""
 
 
 @dataclass(frozen=True)
@@ -66,14 +68,15 @@ def write_page(names: Sequence[str], folder: Path, page: Path, command: str) -> 
 
     The first page holds what outcomes have for it (`Outcome.front`) and links to the others, in the order of the names.
     """
-    kept = [json.loads(path.read_text()) for name in names if (path := folder / f"{name}.json").is_file()]
+    found = [json.loads(path.read_text()) for name in names if (path := folder / f"{name}.json").is_file()]
+    kept = [one for one in found if one.get("format") == FORM]
     pages = page.parent / page.stem
     pages.mkdir(parents=True, exist_ok=True)
     for one in kept:
         (pages / f"{one['name']}.md").write_text("\n\n".join(_page(one, folder, pages)) + "\n")
     missing = [name for name in names if name not in {one["name"] for one in kept}]
     parts = ["# Results", f"Written by `{command}`; do not edit."]
-    parts += [part for one in kept for part in one["front"]]
+    parts += [part.replace(PAGES, pages.name) for one in kept for part in one["front"]]
     parts += ["## All experiments", "\n".join(f"- [{one['title']}]({pages.name}/{one['name']}.md)" for one in kept)]
     if missing:
         commands = ", ".join(f"`xdegree reproduce {name}`" for name in missing)

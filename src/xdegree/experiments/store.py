@@ -46,17 +46,27 @@ class Bench:
 
         A result belongs to its settings: with other ones, or if the file is broken, it is computed anew.
         """
-        path = self.folder / ("quick" if self.quick else "full") / f"{key}.json"
-        kept = _read(path)
-        if kept is not None and kept.get("format") == FORM and kept.get("settings") == settings:
-            return dict(kept["result"])
+        kept = self.kept(key, settings)
+        if kept is not None:
+            return kept
         start = time.monotonic()
         result = compute()
         if self.log:
             print(f"{key}: {time.monotonic() - start:.0f} s", file=sys.stderr, flush=True)
+        path = self._path(key)
         path.parent.mkdir(parents=True, exist_ok=True)
         write_json(path, {"format": FORM, "settings": settings, "result": result})
         return result
+
+    def kept(self, key: str, settings: dict[str, Any]) -> dict[str, Any] | None:
+        """The result if it is there, whole and of the same settings."""
+        kept = _read(self._path(key))
+        if kept is not None and kept.get("format") == FORM and kept.get("settings") == settings:
+            return dict(kept["result"])
+        return None
+
+    def _path(self, key: str) -> Path:
+        return self.folder / ("quick" if self.quick else "full") / f"{key}.json"
 
     def trained(
         self, name: str, kind: Kind, seed: int, how: Recipe | None = None, own_split: bool = False
@@ -77,7 +87,7 @@ class Bench:
         """A dataset by its name; all results of a folder are of the same, as they are read again by that name alone."""
         if name in self._read:
             return self._read[name]
-        dataset, path = _loaded(name), self.folder / "data.json"
+        dataset, path = _loaded(name, self.quick), self._path("data")
         known, now = _read(path) or {}, asdict(dataset.stats())
         then = known.get(name, now)
         if then != now:
@@ -88,7 +98,7 @@ class Bench:
                 " $XDEGREE_DATA name the same data as then"
             )
         if name not in known:
-            self.folder.mkdir(parents=True, exist_ok=True)
+            path.parent.mkdir(parents=True, exist_ok=True)
             write_json(path, known | {name: now})
         self._read[name] = dataset
         return dataset
@@ -98,9 +108,9 @@ class Bench:
         return tqdm(items, desc=what, unit=unit, disable=None if self.progress else True, leave=False)
 
 
-def _loaded(name: str) -> Dataset:
-    """A dataset by its name; all sentences if they have vectors."""
-    full = name == "graph_sst2" and find_vectors() is not None
+def _loaded(name: str, quick: bool) -> Dataset:
+    """A dataset by its name; all sentences if they have vectors and there is time."""
+    full = name == "graph_sst2" and not quick and find_vectors() is not None
     return load(name, vectors="full") if full else load(name)
 
 
