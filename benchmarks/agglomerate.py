@@ -7,8 +7,8 @@ one engine call per group: same tree, same groups, none of them twice. There the
 times of the processor are compared, which other load on the machine disturbs less. The other tables show the
 clock; on a busy machine they should be taken again.
 
-At the end a citation graph, Cora or one of its size: the tree and the features of nodes by the size of their computation
-graph, in forward passes over the whole graph (processor time, the model has random weights).
+At the end a citation graph, Cora or one of its size: the trees and features of nodes by the size of their computation
+graph, in forward passes over the whole graph (processor time, models with random weights).
 """
 
 import argparse
@@ -94,31 +94,34 @@ def citations() -> tuple[str, Data]:
     try:
         return "Cora", planetoid("Cora")
     except FileNotFoundError:
-        edge_index = barabasi_albert_graph(2708, 2)
-        return "a random graph of the size of Cora", Data(
-            x=(torch.rand(2708, 1433) < 0.0127).float(), edge_index=edge_index
-        )
+        words = (torch.rand(2708, 1433) < 0.0127).float()
+        return "a random graph of the size of Cora", Data(x=words, edge_index=barabasi_albert_graph(2708, 2))
 
 
 def print_citations(sizes: Sequence[int]) -> None:
     """Trees and features of single nodes, in forward passes."""
     torch.manual_seed(SEED)
     name, data = citations()
-    nodes = range(600)
-    reach = {v: len(k_hop_subgraph(v, 2, data.edge_index, num_nodes=data.num_nodes)[0]) for v in nodes}
+    reach = {v: len(k_hop_subgraph(v, 2, data.edge_index, num_nodes=data.num_nodes)[0]) for v in range(600)}
     print(f"\n{name}: forward passes per node, by the size of its computation graph")
-    print(f"{'model':>6} {'nodes':>6} {'tree':>7} {'':12} {'levels':>7} {'left out':>9} {'features':>9}")
+    print(f"{'model':>6} {'nodes':>6} {'levels':>7} {'left out':>9} {'tree':>7} {'':12} {'features':>9}")
     for kind in (CitationGCN, CitationGAT):
-        model = kind(data.num_features).eval()
-        forward = in_turn({"": torch.no_grad()(lambda m=model: m(data.x, data.edge_index))}, 3, {"": 5})[""]
         for size in sizes:
-            index = min(nodes, key=lambda v: abs(reach[v] - size))
-            grown: list[ExplanationTree] = []
-            tree = seconds(lambda: grown.append(agglomerate(model, data.x, data.edge_index, index=index))) / forward
-            words = seconds(lambda: explain(model, data.x, data.edge_index, index=index, of="feature")) / forward
-            marks = (verdict(tree, 150), verdict(words, 50)) if size == 60 else ("", "")
-            rest = f"{len(grown[0].levels):>7} {grown[0].left_out:>9.1%} {words:>9.0f} {marks[1]}"
-            print(f"{kind.__name__[-3:]:>6} {reach[index]:>6} {tree:>7.0f} {marks[0]:12} {rest}")
+            index = min(reach, key=lambda v, size=size: abs(reach[v] - size))
+            print_citation(kind(data.num_features).eval(), data, index, reach[index], marked=size == 60)
+
+
+def print_citation(model: nn.Module, data: Data, index: int, reach: int, marked: bool) -> None:
+    """One row of the table."""
+    given = (model, data.x, data.edge_index)
+    with torch.no_grad():
+        forward = in_turn({"": lambda: model(*given[1:])}, 3, {"": 5})[""]
+    tree = agglomerate(*given, index=index)
+    grown = seconds(lambda: agglomerate(*given, index=index)) / forward
+    words = seconds(lambda: explain(*given, index=index, of="feature")) / forward
+    marks = (verdict(grown, 150), verdict(words, 50)) if marked else ("", "")
+    left = f"{len(tree.levels):>7} {tree.left_out:>9.1%}"
+    print(f"{type(model).__name__[-3:]:>6} {reach:>6} {left} {grown:>7.0f} {marks[0]:12} {words:>9.0f} {marks[1]}")
 
 
 def trained(model: nn.Module, graphs: list[Data], epochs: int) -> nn.Module:

@@ -21,7 +21,7 @@ from ..model_call.call import ModelCall, check_call, mapped_tensors, model_call
 from ..model_call.groups import number_of, shares, some
 from ..model_call.shadow_model import shadow_of
 from ..model_call.split_points import Of, Path, Source, find_source
-from .phantoms import Portion, locate_portions, warn_of_phantoms, warn_of_the_whole
+from .phantoms import Portion, locate_portions, warn_of_infinite, warn_of_phantoms, warn_of_the_whole
 
 WORKING_SET = 12
 """Portions of the largest size that are alive at one moment, with room to spare: operands, results, shares."""
@@ -116,11 +116,14 @@ def decompose(
         source = on_path(prepared.source(of, start), baseline, steps)
         found = decompose_source(prepared.model, prepared.call, source, groups, probes, options, memory)
         prepared.confirm_output(found.total)
+        warn_of_infinite(found.total)
         return found
     call = model_call(model, args, given)
     check_call(model, call)
     source = on_path(find_source(model, call, of, start), baseline, steps)
-    return decompose_source(model, call, source, groups, probes, options, memory)
+    found = decompose_source(model, call, source, groups, probes, options, memory)
+    warn_of_infinite(found.total)
+    return found
 
 
 def chosen_options(options: Options | None, of: Of) -> Options:

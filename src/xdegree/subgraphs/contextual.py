@@ -14,15 +14,17 @@ from torch import Tensor
 
 from ..attribution.decompose import on_path, whole_survey
 from ..attribution.explain import Answer
+from ..attribution.phantoms import warn_of_infinite
 from ..attribution.scores import Question, Reader, Reading, chosen_classes
 from ..engine.masked_rows import Masks
 from ..engine.options import Contexts, Options
 from ..engine.process_state import Memory
 from ..engine.sparse_rows import NeedsWhole, TooMuch
-from ..locality.prepared import Model, Place, PreparedCall
+from ..locality.prepared import Model, PreparedCall
 from ..model_call.call import ModelCall, check_index, find_edge_index, is_edges, short
 from .adjacency import Adjacency, Bits, mask, members, union
 from .contexts import Drawn, Surroundings
+from .strongest import strongest
 
 PAIRS = 2**15
 """Pairs of a group and a row in one pass, about: with more, portions no longer fit into caches."""
@@ -73,52 +75,6 @@ def contextual_scores(
     asked = [scorer.inside(group, f"group {number}") for number, group in enumerate(groups)]
     scorer.score(contextual=asked)
     return torch.tensor([scorer.contextual[group] for group in asked], dtype=torch.float64)
-
-
-def interaction(
-    model: Model,
-    *args: Any,
-    a: Iterable[int],
-    b: Iterable[int],
-    index: int | None = None,
-    target: int | None = None,
-    reading: Reading = "contribution",
-    layer: str | None = None,
-    baseline: Any = "zero",
-    steps: int = 1,
-    options: Options | None = None,
-    memory: Memory = None,
-    model_kwargs: Mapping[str, Any] | None = None,
-    **kwargs: Any,
-) -> float:
-    """What two groups do together beyond what each does alone: f^D(a ∪ b) − f^D(a) − f^D(b).
-
-    Args:
-        model: a PyG model or any callable that computes with PyTorch, or what `prepare` returned.
-        *args: the model's arguments, node features first, or a PyG ``Data`` in their place.
-        a: node ids.
-        b: node ids, none of them in a.
-        index: the node (or, in a batch, the graph) that is explained.
-        target: the class that is explained; the predicted one by default.
-        reading: what f^D is, as in `explain`.
-        layer: where the strength is read, as in `explain`.
-        baseline: what features are measured from, as in `decompose`.
-        steps: in how many steps the way from the baseline is split, as in `decompose`.
-        options: choices among rules; `Options()` by default.
-        memory: budget for the portions, as in `decompose`.
-        model_kwargs: keyword arguments of the model whose names are taken by this function.
-        **kwargs: all other keyword arguments of the model.
-    """
-    prepared = PreparedCall.of(model, args, {**kwargs, **(model_kwargs or {})})
-    none = torch.empty(2, 0, dtype=torch.long)  # nothing walks here
-    scorer = Scorer.of(prepared, index, target, reading, layer, options, memory, none, baseline=baseline, steps=steps)
-    a, b = _listed(a, "a"), _listed(b, "b")
-    first, second = scorer.inside(a, "a"), scorer.inside(b, "b")
-    if both := sorted(set(a) & set(b)):
-        raise ValueError(f"a and b must have no node in common (got {short(both)} in both)")
-    scorer.score(contributions=[first, second, first | second])
-    f = scorer.contributions
-    return f[first | second] - f[first] - f[second]
 
 
 class Scorer:
@@ -186,6 +142,7 @@ class Scorer:
         index = check_index(index, table)
         place = prepared.proven_place(torch.tensor([index], device=call.x.device), table.level)
         predictions = table.values[[index]] if place.output is None else place.output
+        warn_of_infinite(predictions[0], f"the model's output for row {index}")
         reader = question.reader(prepared, place, chosen_classes([target], predictions), table.level)
         field, left_out = place.field, 0.0
         if max_nodes is not None and len(field) > max_nodes:
@@ -194,13 +151,13 @@ class Scorer:
         marks = call.x[field].reshape(len(field), -1)
         if table.level == "node":  # the explained node is like no other
             marks = torch.cat([marks, (field == index).to(marks).unsqueeze(1)], 1)
-        edges = _edges_inside(graph, prepared, field)
+        edges = edges_inside(graph, prepared, field)
         around = Surroundings(Adjacency(edges, len(field), marks), contexts, prepared.flow.rounds, seed)
         return cls(reader, around, field, predictions[0].detach().clone(), index, left_out)
 
     def inside(self, group: Iterable[int], what: str) -> Bits:
         """A user's group as bits, without the nodes that cannot contribute."""
-        nodes = _listed(group, what)
+        nodes = listed(group, what)
         outside = [node for node in nodes if not 0 <= node < self.place.num_nodes]
         if outside:
             raise ValueError(f"{what} names nodes {short(outside)}, but ids go from 0 to {self.place.num_nodes - 1}")
@@ -260,7 +217,7 @@ class Scorer:
         return self.reader.scores(nodes.t())
 
 
-def _listed(group: Any, what: str) -> list[int]:
+def listed(group: Any, what: str) -> list[int]:
     """Node ids as a list of integers, or a clear error."""
     if isinstance(group, Tensor):
         group = group.reshape(-1).tolist()
@@ -286,43 +243,7 @@ def _edges(graph: Tensor | None, call: ModelCall) -> Tensor:
     return edges.long()
 
 
-def strongest(scores: Tensor, place: Place, most: int) -> tuple[Tensor, float]:
-    """The nodes that contribute most, each with nodes that connect it to what is explained; and the share of the rest.
-
-    Strong nodes first, each with its way along edges to the explained node, until there is no more room.
-    """
-    field, size = place.field, scores.abs()
-    order = field[size[field].argsort(descending=True, stable=True)].tolist()
-    kept: set[int] = set()
-    onward = _ways(place, size)
-    for node in order:
-        way = [node]
-        while (after := onward.get(way[-1])) is not None and after not in kept:
-            way.append(after)
-        if len(kept | set(way)) > most:
-            break
-        kept.update(way)
-    chosen = torch.tensor(sorted(kept or order[:1]), device=field.device)
-    total = float(size[field].sum())
-    return chosen, 0.0 if total == 0 else 1 - float(size[chosen].sum()) / total
-
-
-def _ways(place: Place, size: Tensor) -> dict[int, int]:
-    """For each node one that is a hop nearer to what is explained, the one that contributes most."""
-    edges = find_edge_index(place.call)
-    if place.distance is None or edges is None:
-        return {}
-    source, end = edges.long()
-    source, end = torch.cat([source, end]), torch.cat([end, source])
-    nearer = place.distance[end] == place.distance[source] - 1
-    source, end = source[nearer], end[nearer]
-    own = end if place.nodes is None else place.nodes[end]
-    order = size[own].argsort(stable=True)  # of several the last one stays
-    start = source if place.nodes is None else place.nodes[source]
-    return dict(zip(start[order].tolist(), own[order].tolist(), strict=True))
-
-
-def _edges_inside(graph: Tensor | None, prepared: PreparedCall, field: Tensor) -> Tensor:
+def edges_inside(graph: Tensor | None, prepared: PreparedCall, field: Tensor) -> Tensor:
     """The edges along which groups are connected, between nodes that take part, numbered by their place there."""
     own = find_edge_index(prepared.call)
     if graph is None and own is not None and prepared.incoming is not None:
