@@ -97,7 +97,7 @@ def _add_module(details: dict[str, dict[str, str]], hasher: Hasher, module: nn.M
 
 
 def _add_data(found: dict[str, str], hasher: Hasher, value: Any, name: str) -> None:
-    if is_stores(value):  # nobody wants to read all of it
+    if is_stores(value):  # larger than memory: a sample has to do
         stores = Stores(*value)
         found[name] = hasher.digest((type(value[0]), type(value[1]), str(stores.layout)), name)
         sizes = {key: tuple(one.shape) for key, one in stores.stand_in}
