@@ -158,9 +158,14 @@ class DenseAnswer(Answer):
                 raise ValueError("edges are scored, but no edge_index [2, E] is among the model's arguments")
             inside = torch.isin(find_edge_index(place.call), among).all(0)  # type: ignore[arg-type]
             among, own, size = inside.nonzero().flatten(), place.edges, edges.shape[1]
-        score = score_edges if of == "edge" else score_entries
-        scores = _spread(score(reader, source, among), own, size)
-        return lambda number: {f"{of}_scores": scores[number]}
+        if of != "edge":
+            scores = _spread(score_entries(reader, source, among), own, size)
+            return lambda number: {f"{of}_scores": scores[number]}
+        scores, classes = (s if s is None else _spread(s, own, size) for s in score_edges(reader, source, among))
+        return lambda number: {
+            "edge_scores": scores[number],
+            "class_scores": None if classes is None else classes[number],
+        }
 
     def _typed_scores(self, reader: Reader) -> Callable[[int], dict[str, Any]]:
         q, of = self.question, self.question.of
