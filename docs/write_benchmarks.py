@@ -12,8 +12,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "benchmarks.md"
-SCRIPTS = ("engine", "sparse", "growth", "jobs", "explorer")
-QUICKER = ("engine", "sparse", "growth")
+SCRIPTS = ("engine", "sparse", "growth", "pick", "jobs", "explorer")
+QUICKER = ("engine", "sparse", "growth", "pick")
 """Those that have ``--quick``."""
 
 PREFACE = """\
@@ -29,7 +29,7 @@ def section(name: str, options: list[str]) -> str:
     script = ROOT / "benchmarks" / f"{name}.py"
     title = script.read_text().split('"""')[1].strip().splitlines()[0]
     options = options if name in QUICKER else []
-    if name == "jobs" and not os.environ.get("XDEGREE_DATA"):
+    if name in ("jobs", "pick") and not os.environ.get("XDEGREE_DATA"):
         return f"## {title}\n\nLeft out: $XDEGREE_DATA names no folder of data.\n"
     command = [sys.executable, str(script), *options]
     made = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 (our own script)

@@ -9,8 +9,16 @@ import pytest
 import torch
 from helpers import EDGES, features, net
 
-from xdegree import Explanation, HeteroExplanation, agglomerate, explain
-from xdegree.canvas import account_line, alike, graph_canvas, molecule_canvas, sentence_canvas, signed_colour
+from xdegree import Explanation, HeteroExplanation, agglomerate, explain, pick_subgraph
+from xdegree.canvas import (
+    account_line,
+    alike,
+    graph_canvas,
+    molecule_canvas,
+    sentence_canvas,
+    signed_colour,
+    signed_text,
+)
 from xdegree.cli import main
 from xdegree.reports import report
 from xdegree.results.tree import Group
@@ -171,6 +179,16 @@ def test_a_group_of_the_table_is_shown_in_the_drawing(opened, of_node):
     assert [node for node, seen in zip(nodes, opacity, strict=True) if seen == 1] == [5, 6]
     button.click()
     assert page.inner_text("#caption") == "Every node by itself"
+
+
+def test_a_picked_subgraph_is_listed_with_its_game():
+    model, x = net(level="graph"), features()
+    picked = pick_subgraph(model, x, EDGES, of="edge", size=2, objective="fidelity")
+    page = report(explain(model, x, EDGES), groups=[picked]).html
+    assert f"{picked.size} edges, score {signed_text(picked.score)} ({picked.game})" in page
+    unknown = replace(picked, contribution=None)
+    with pytest.raises(ValueError, match="not known of this subgraph"):
+        report(explain(model, x, EDGES), groups={"B": unknown})
 
 
 @pytest.mark.parametrize("kind", ["molecule", "sentence"])

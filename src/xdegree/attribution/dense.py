@@ -161,11 +161,10 @@ class DenseAnswer(Answer):
         if of != "edge":
             scores = _spread(score_entries(reader, source, among), own, size)
             return lambda number: {f"{of}_scores": scores[number]}
-        scores, classes = (s if s is None else _spread(s, own, size) for s in score_edges(reader, source, among))
-        return lambda number: {
-            "edge_scores": scores[number],
-            "class_scores": None if classes is None else classes[number],
-        }
+        single, classes = score_edges(reader, source, among)
+        each = _spread(single, own, size)
+        table = None if classes is None else _spread(classes, own, size)
+        return lambda n: {"edge_scores": each[n], "class_scores": None if table is None else table[n]}
 
     def _typed_scores(self, reader: Reader) -> Callable[[int], dict[str, Any]]:
         q, of = self.question, self.question.of

@@ -123,14 +123,12 @@ def pick_subgraph(
     around = choice.around(graph, connected)
     if connected:
         assert around is not None
-        guides: list[Bits] = []
-        if of == "node":
-            scorer = Scorer.of(
-                *(prepared, index, target, reading, layer, options, memory, graph, contexts, seed, baseline, steps)
-            )
-            guides = [
-                choice.bits(group, "a group of the tree") for group in (tree or grown_tree(scorer, Growth())).groups
-            ]
+        if of == "node" and tree is None:
+            growth = Growth()
+            how = reading, layer, options, memory, graph, contexts, seed, baseline, steps, growth.max_nodes
+            tree = grown_tree(Scorer.of(prepared, index, target, *how), growth)
+        groups = tree.groups if tree is not None and of == "node" else ()
+        guides = [choice.bits(group, "a group of the tree") for group in groups]
         search.grow(around, beam, guides)
     else:
         families = search.prefixes(_best_first(_orders(choice, judge, passes)))
