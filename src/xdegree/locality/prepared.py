@@ -469,22 +469,33 @@ def same_sizes(here: Sizes, rows: Tensor, own: Sizes, own_rows: Tensor) -> bool:
 
 
 def subgraph_call(
-    call: ModelCall, edge_index: Tensor, nodes: Tensor, edges: Tensor, ends: Tensor, links: Tensor | None
+    call: ModelCall,
+    edge_index: Tensor,
+    nodes: Tensor,
+    edges: Tensor,
+    ends: Tensor,
+    links: Tensor | None,
+    batch: Tensor | None = None,
 ) -> ModelCall:
-    """The call with some of its nodes and edges; the ends of edges and links as it numbers them.
+    """The call with some of its nodes and edges; the ends of edges and links, and the batch, as it numbers them.
 
     What has a row per node or edge is told by its length, where both are the same by its name. A wrong guess gives
     another output, or none, and that is noticed.
     """
     n, e, old_links = len(call.x), edge_index.shape[1], call.get("edge_label_index")
+    old_batch = None if batch is None else find_batch(call)
 
     def part(name: str, value: Any) -> Any:
         if value is edge_index:
             return ends
         if links is not None and value is old_links:
             return links
+        if old_batch is not None and value is old_batch:
+            return batch
         if name == "num_nodes" and isinstance(value, int):
             return len(nodes)
+        if batch is not None and name in ("batch_size", "num_graphs") and isinstance(value, int):
+            return max(value, int(batch.max()) + 1 if len(batch) else 0)
         if isinstance(value, Tensor) and value.dim() and value.shape[0] in (n, e):
             of_edges = value.shape[0] == e and (n != e or name.startswith("edge"))
             return value[edges if of_edges else nodes]

@@ -74,52 +74,6 @@ def contextual_scores(
     return torch.tensor([scorer.contextual[group] for group in asked], dtype=torch.float64)
 
 
-def interaction(
-    model: Model,
-    *args: Any,
-    a: Iterable[int],
-    b: Iterable[int],
-    index: int | None = None,
-    target: int | None = None,
-    reading: Reading = "contribution",
-    layer: str | None = None,
-    baseline: Any = "zero",
-    steps: int = 1,
-    options: Options | None = None,
-    memory: Memory = None,
-    model_kwargs: Mapping[str, Any] | None = None,
-    **kwargs: Any,
-) -> float:
-    """What two groups do together beyond what each does alone: f^D(a ∪ b) − f^D(a) − f^D(b).
-
-    Args:
-        model: a PyG model or any callable that computes with PyTorch, or what `prepare` returned.
-        *args: the model's arguments, node features first, or a PyG ``Data`` in their place.
-        a: node ids.
-        b: node ids, none of them in a.
-        index: the node (or, in a batch, the graph) that is explained.
-        target: the class that is explained; the predicted one by default.
-        reading: what f^D is, as in `explain`.
-        layer: where the strength is read, as in `explain`.
-        baseline: what features are measured from, as in `decompose`.
-        steps: in how many steps the way from the baseline is split, as in `decompose`.
-        options: choices among rules; `Options()` by default.
-        memory: budget for the portions, as in `decompose`.
-        model_kwargs: keyword arguments of the model whose names are taken by this function.
-        **kwargs: all other keyword arguments of the model.
-    """
-    prepared = PreparedCall.of(model, args, {**kwargs, **(model_kwargs or {})})
-    none = torch.empty(2, 0, dtype=torch.long)  # nothing walks here
-    scorer = Scorer.of(prepared, index, target, reading, layer, options, memory, none, baseline=baseline, steps=steps)
-    a, b = _listed(a, "a"), _listed(b, "b")
-    first, second = scorer.inside(a, "a"), scorer.inside(b, "b")
-    if both := sorted(set(a) & set(b)):
-        raise ValueError(f"a and b must have no node in common (got {short(both)} in both)")
-    scorer.score(contributions=[first, second, first | second])
-    f = scorer.contributions
-    return f[first | second] - f[first] - f[second]
-
-
 class Scorer:
     """f^D and φ of groups of one prediction. Nothing is scored twice, and one request is one engine call.
 
@@ -177,13 +131,13 @@ class Scorer:
         marks = call.x[place.field].reshape(len(place.field), -1)
         if table.level == "node":  # the explained node is like no other
             marks = torch.cat([marks, (place.field == index).to(marks).unsqueeze(1)], 1)
-        edges = _edges_inside(graph, prepared, place)
+        edges = edges_inside(graph, prepared, place)
         around = Surroundings(Adjacency(edges, len(place.field), marks), contexts, prepared.flow.rounds, seed)
         return cls(reader, around, predictions[0].detach().clone(), index)
 
     def inside(self, group: Iterable[int], what: str) -> Bits:
         """A user's group as bits, without the nodes that cannot contribute."""
-        nodes = _listed(group, what)
+        nodes = listed(group, what)
         outside = [node for node in nodes if not 0 <= node < self.place.num_nodes]
         if outside:
             raise ValueError(f"{what} names nodes {short(outside)}, but ids go from 0 to {self.place.num_nodes - 1}")
@@ -240,7 +194,7 @@ class Scorer:
         return self.reader.scores(nodes.t())
 
 
-def _listed(group: Any, what: str) -> list[int]:
+def listed(group: Any, what: str) -> list[int]:
     """Node ids as a list of integers, or a clear error."""
     if isinstance(group, Tensor):
         group = group.reshape(-1).tolist()
@@ -266,7 +220,7 @@ def _edges(graph: Tensor | None, call: ModelCall) -> Tensor:
     return edges.long()
 
 
-def _edges_inside(graph: Tensor | None, prepared: PreparedCall, place: Place) -> Tensor:
+def edges_inside(graph: Tensor | None, prepared: PreparedCall, place: Place) -> Tensor:
     """The edges along which groups are connected, between nodes that can contribute, numbered by their place there."""
     field, own = place.field, find_edge_index(prepared.call)
     if graph is None and own is not None and prepared.incoming is not None:
