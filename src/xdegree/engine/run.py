@@ -220,7 +220,7 @@ class Run(DispatchMode):
         return (first, *made[1:]) if isinstance(made, tuple) else first
 
     def split_softmax(self, out: Any) -> Any:
-        """A softmax that is the output itself, by the paper's rule, where attention is taken as given: it is no weight."""
+        """A softmax that is the output, and so no weight, by the paper's rule; attention may be taken as given."""
         found = operation_rule(aten._softmax.default)
         if not isinstance(out, Portions) or out.before is None or carries(out) or found is None:
             return out
