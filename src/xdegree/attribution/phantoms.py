@@ -77,7 +77,7 @@ def warn_of_infinite(output: Any, what: str = "the model's output") -> None:
     """Warn of an output that has no parts, since it is no number."""
     for part in tree_flatten(output)[0]:
         if isinstance(part, Tensor) and part.is_floating_point() and not bool((finite := part.isfinite()).all()):
-            rows = (~finite).reshape(len(part), -1).any(1).nonzero().flatten().tolist() if part.dim() > 1 else []
+            rows = [] if part.numel() <= 8 else (~finite.reshape(len(part), -1)).any(1).nonzero().flatten().tolist()
             values = part.tolist() if not rows else f"in {len(rows)} of {len(part)} rows, first {rows[0]}"
             warnings.warn(
                 f"{what} is not finite ({values}), so its scores mean nothing; look for a division by zero or an"
