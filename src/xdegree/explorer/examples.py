@@ -1,6 +1,7 @@
 """The examples that come with the page: real data where the data folder has them, else data that are made up."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -43,8 +44,9 @@ def ba_shapes(folder: Path | None, progress: bool) -> Example:
 
 def molecules(folder: Path | None, progress: bool) -> Example:
     """Mutagenicity if the data folder has it, else molecules put together from parts."""
-    if (data_folder() / "mutagenicity" / "raw").is_dir():
-        model, dataset, reached = trained(mutag(), how=Recipe("GCN", 12), folder=folder, progress=progress)
+    real = _real(mutag, data_folder() / "mutagenicity" / "raw")
+    if real is not None:
+        model, dataset, reached = trained(real, how=Recipe("GCN", 12), folder=folder, progress=progress)
         items = [
             Item(f"molecule {number}, {_formula(graph)}", graph)
             for number, graph in _test(dataset, most=60)
@@ -67,8 +69,9 @@ def molecules(folder: Path | None, progress: bool) -> Example:
 def sentences(folder: Path | None, progress: bool) -> Example:
     """Sentences of SST-2 if the data folder has them, else sentences of a small grammar."""
     reader = None
-    if any((data_folder() / name).is_dir() for name in ("graph_sst2_rebuilt", "Graph-SST2")):
-        model, dataset, reached = trained(graph_sst2(limit=3000), folder=folder, progress=progress)
+    real = _real(partial(graph_sst2, limit=3000), data_folder() / "graph_sst2_rebuilt", data_folder() / "Graph-SST2")
+    if real is not None:
+        model, dataset, reached = trained(real, folder=folder, progress=progress)
         note = f"Film reviews of SST-2 as dependency trees ({dataset.note or 'the original'}). {_model(reached)}"
     else:
         model, dataset, reached = trained(
@@ -83,6 +86,14 @@ def sentences(folder: Path | None, progress: bool) -> Example:
         sentence=reader,
         about_model=_model(reached),
     )
+
+
+def _real(read: Callable[[], Dataset], *folders: Path) -> Dataset | None:
+    """A dataset that is there already; None where it is missing or not complete."""
+    try:
+        return read() if any(folder.is_dir() for folder in folders) else None
+    except FileNotFoundError:
+        return None
 
 
 def toy_reader(graphs: Sequence[Data]) -> Callable[[str], Data]:

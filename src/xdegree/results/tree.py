@@ -83,6 +83,10 @@ class ExplanationTree:
     """How φ was asked for."""
     options: Options = field(default_factory=Options)
     """The choices among rules that made the scores."""
+    logits: tuple[float, ...] | None = None
+    """What the last softmax or sigmoid was applied to, where scores are parts of that instead of the prediction."""
+    baseline_output: tuple[float, ...] | None = None
+    """What is explained with the features of the baseline; None for one step from zero."""
 
     def __post_init__(self) -> None:
         """What views and files rely on."""
@@ -205,6 +209,7 @@ class ExplanationTree:
             ],
             "leaves": [_plain(leaf) for leaf in self.leaves],
             "prediction": finite(list(self.prediction)),
+            **{name: None if (row := getattr(self, name)) is None else finite(list(row)) for name in _ROWS},
             **{name: getattr(self, name) for name in _KINDS},
             "contexts": self.contexts.to_dict(),
             "options": self.options.to_dict(),
@@ -228,12 +233,15 @@ class ExplanationTree:
             contextual=tuple(tuple(_number(phi) for _, _, phi in level) for level in content["levels"]),
             leaves=tuple(_group(nodes, score) for nodes, score in content["leaves"]),
             prediction=tuple(_number(value) for value in content["prediction"]),
+            **{name: tuple(map(_number, row)) for name in _ROWS if (row := content.get(name)) is not None},
             contexts=Contexts(**content["contexts"]),
             options=Options.paper(**content["options"]),
             **values,
         )
 
 
+_ROWS = ("logits", "baseline_output")
+"""Numbers per class that not all trees have."""
 _KINDS: dict[str, Any] = {
     "target": int,
     "index": int,

@@ -154,6 +154,8 @@ def grown_tree(scorer: Scorer, growth: "Growth") -> ExplanationTree:
         seed=scorer.surroundings.seed,
         contexts=scorer.surroundings.contexts,
         options=scorer.reader.options,
+        logits=None if scorer.logits is None else tuple(scorer.logits.tolist()),
+        baseline_output=None if scorer.reader.path.is_trivial else tuple(scorer.reader.output_at(0)[0].tolist()),
     )
 
 

@@ -124,6 +124,8 @@ class Scorer:
         self.reader, self.place = reader, reader.place
         self.surroundings, self.adjacency = surroundings, surroundings.adjacency
         self.prediction, self.index, self.target = prediction, index, int(reader.classes[0])
+        self.logits: Tensor | None = None
+        """What is explained instead of the prediction, of a model that ends in a softmax; known from the first call."""
         self.nodes: list[int] = self.place.field.tolist()
         self.contributions: dict[Bits, float] = {}
         """f^D of all groups that were scored so far."""
@@ -212,9 +214,10 @@ class Scorer:
             share = x.new_zeros(len(x), len(some))  # rows first, see `portions.rows`
             share[self._here] = mask(some, len(self.nodes)).to(share)
             with whole_survey(reader.prepared.model, reader.prepared.call, source):
-                scores = reader.scores(share.t())
+                found = reader.by_row(reader.source(), share.t())
             self.calls += 1
-            self.contributions.update(zip(some, scores.tolist(), strict=True))
+            self.logits = None if found.logits is None else found.logits[0].detach()
+            self.contributions.update(zip(some, found.scores.sum(1).tolist(), strict=True))
 
 
 def _listed(group: Any, what: str) -> list[int]:
