@@ -50,7 +50,7 @@ def caption(subject: Subject, target: int, logits: Tensor | None = None) -> str:
     return f"{unit_of(asked, subject.names)}: {signs_line(asked, subject.names)}"
 
 
-def said_of(subject: Subject, target: int, logits: Tensor | None = None) -> Any:
+def said_of(subject: Subject, target: int, logits: Tensor | Sequence[float] | None = None) -> Any:
     """The prediction as the words of all views take it."""
     return SimpleNamespace(prediction=subject.one.prediction, target=target, reading="contribution", logits=logits)
 

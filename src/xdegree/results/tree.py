@@ -223,17 +223,18 @@ class ExplanationTree:
 
     @classmethod
     def _from_content(cls, content: dict[str, Any]) -> "ExplanationTree":
-        values = {name: content[name] for name in _KINDS}
+        values: dict[str, Any] = {name: content[name] for name in _KINDS}
         for name, kind in _KINDS.items():
             value = values[name]
             fits = isinstance(value, kind) and (kind is bool or not isinstance(value, bool))
             require(fits, f"{name} must be {kind} (got {value!r})")
+        rows = {name: content[name] for name in _ROWS if content.get(name) is not None}
+        values |= {name: tuple(map(_number, row)) for name, row in rows.items()}
         return cls(
             levels=tuple(tuple(_group(nodes, score) for nodes, score, _ in level) for level in content["levels"]),
             contextual=tuple(tuple(_number(phi) for _, _, phi in level) for level in content["levels"]),
             leaves=tuple(_group(nodes, score) for nodes, score in content["leaves"]),
             prediction=tuple(_number(value) for value in content["prediction"]),
-            **{name: tuple(map(_number, row)) for name in _ROWS if (row := content.get(name)) is not None},
             contexts=Contexts(**content["contexts"]),
             options=Options.paper(**content["options"]),
             **values,
