@@ -13,12 +13,11 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_flatten, tree_map
 
 from .attribution.decompose import decompose
 from .attribution.phantoms import LIMIT, SCALES, largest_of
 from .engine.options import Options
+from .engine.torch_private import TorchDispatchMode, tree_flatten, tree_map
 from .locality.message_flow import watched_pass
 from .model_call.call import ModelCall, as_table, find_edge_index, model_call
 from .model_call.shadow_model import run_plain

@@ -8,7 +8,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..engine.registry import op_schema
 from ..locality.prepared import BEYOND, Place
 from ..model_call.call import find_batch, find_edge_index, find_edges
 from ..results.explanation import Explanation
@@ -25,9 +24,6 @@ from .objects import (
     score_typed_entries,
 )
 from .scores import Reader
-
-LAST = 6
-"""Operations at the end of a pass among which a last softmax is looked for; a few may move its result."""
 
 
 @dataclass(frozen=True)
@@ -74,16 +70,19 @@ class DenseAnswer(Answer):
 
     @cached_property
     def _apart(self) -> Tensor | None:
+        """Which graph each node belongs to, where several are asked about and none affects another; else None."""
         batch = find_batch(self.prepared.call)
         plain = self.level == "graph" and self.question.edge_scores is None and self.question.start is None
         if not plain or len(self.rows) == 1 or batch is None:
             return None
+        # Two graphs differ in at least one bit of their numbers: if none affects one that has another value there, for
+        # no bit, each stands for itself.
         graphs = torch.arange(int(batch.max()) + 1, device=batch.device)
-        for parity in (0, 1):
-            same = graphs[graphs % 2 == parity]
-            nodes = (batch % 2 == parity).nonzero().flatten()
-            if len(same) and not self.prepared.is_closed(nodes, same, self.level):
-                return None
+        for bit in range(max(1, (len(graphs) - 1).bit_length())):
+            for value in (0, 1):
+                same, nodes = ((ids >> bit & 1 == value).nonzero().flatten() for ids in (graphs, batch))
+                if len(same) and not self.prepared.is_closed(nodes, same, self.level):
+                    return None
         return batch
 
     def _graph_by_graph(self, batch: Tensor, reader: Reader) -> ObjectScores:
@@ -139,11 +138,7 @@ class DenseAnswer(Answer):
 
     def _logits(self, reader: Reader) -> Tensor | None:
         """What is explained, where the model ends with a softmax or sigmoid and that is left out."""
-        last = self.prepared.flow.operations[-LAST:]
-        if not self.question.logits or not any(op_schema(op).squashes for op in last):
-            return None
-        found = reader.output_at(reader.path.steps, self.question.of, self.question.start)
-        return None if torch.equal(found, self.table.values[self.rows]) else found
+        return reader.before_the_end(self.table.values[self.rows], self.question.of, self.question.start)
 
     def _entry_scores(self, reader: Reader) -> Callable[[int], dict[str, Any]]:
         place, of = reader.place, self.question.of

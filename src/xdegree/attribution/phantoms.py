@@ -11,11 +11,11 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils._pytree import tree_flatten
 
 from ..engine.options import Options
 from ..engine.portions import Portions, leaves
 from ..engine.run import Run
+from ..engine.torch_private import tree_flatten
 from ..model_call.call import ModelCall
 from ..model_call.shadow_model import shadow_of
 from ..model_call.split_points import Source
@@ -69,6 +69,20 @@ def warn_of_phantoms(total: Any, target: Any, locate: Callable[[int], list[Porti
         ' out; Options(activation="gate") passes nothing through units that are 0',
         stacklevel=2,
     )
+
+
+def warn_of_infinite(output: Any, what: str = "the model's output") -> None:
+    """Warn of an output that has no parts, since it is no number."""
+    for part in tree_flatten(output)[0]:
+        if isinstance(part, Tensor) and part.is_floating_point() and not bool((finite := part.isfinite()).all()):
+            rows = (~finite).reshape(len(part), -1).any(1).nonzero().flatten().tolist() if part.dim() > 1 else []
+            values = part.tolist() if not rows else f"in {len(rows)} of {len(part)} rows, first {rows[0]}"
+            warnings.warn(
+                f"{what} is not finite ({values}), so its scores mean nothing; look for a division by zero or an"
+                " overflow in the model",
+                stacklevel=3,
+            )
+            return
 
 
 def warn_of_the_whole(total: Any, target: Any, share: Any) -> None:

@@ -8,9 +8,11 @@ from typing import Any, Literal, get_args
 import torch
 from torch import Tensor
 
+from ..engine.masked_rows import Masks
 from ..engine.options import Options
 from ..engine.process_state import Memory, budget
-from ..engine.sparse_rows import ActiveRows, NeedsWhole, Singles, SparseRows, TooMuch, coalesced
+from ..engine.registry import op_schema
+from ..engine.sparse_rows import ActiveRows, Entries, NeedsWhole, Singles, SparseRows, TooMuch, coalesced
 from ..locality.prepared import Place, PreparedCall
 from ..model_call.call import Level, as_table, check_target, plain_number
 from ..model_call.split_points import TRIVIAL, Of, Path, Source, find_source
@@ -22,6 +24,8 @@ Classes = int | Sequence[int] | Tensor | None
 """The class that is explained: one for all rows, one for each, or None for the predicted ones."""
 
 
+LAST = 6
+"""Operations at the end of a pass among which a last softmax is looked for; a few may move its result."""
 LITTLE = 2**28
 """Bytes of a pass, if every group reached every node and edge, that are there on any machine."""
 
@@ -193,6 +197,14 @@ class Reader:
         shown = d.logits if self.logits and d.logits is not None else d
         return as_table(shown.total, call, self.level).values[self.place.rows]
 
+    def before_the_end(self, outputs: Tensor, of: Of = "node", start: str | None = None) -> Tensor | None:
+        """``[rows, C]``: what is explained instead of these outputs, where a last softmax or sigmoid is left out."""
+        last = self.prepared.flow.operations[-LAST:]
+        if not self.logits or not any(op_schema(op).squashes for op in last):
+            return None
+        found = self.output_at(self.path.steps, of, start)
+        return None if torch.allclose(found, outputs) else found
+
     def of_pairs(self) -> PairScores:
         """The scores of single nodes where they can be other than zero, from a pass that follows the messages.
 
@@ -217,6 +229,18 @@ class Reader:
                 waiting += nodes.split(max(1, int(len(nodes) / (1.2 * error.factor))))
         return PairScores.of_groups(parts, place.num_nodes)
 
+    def followed(self, groups: Masks | Entries) -> Tensor:
+        """The scores of groups, from a pass that follows the messages to a single explained row.
+
+        Raises `NeedsWhole` and `TooMuch` as `of_pairs` does.
+        """
+        place, x = self.place, self.place.call.x
+        if place.distance is None or x.dim() < 2 or not x.is_floating_point() or self.signs is not None:
+            raise NeedsWhole
+        active = ActiveRows(place.distance, place.rounds, self._limit(len(groups)))
+        found = self._some_pairs(self.source(), groups, active)
+        return found.scores.new_zeros(len(groups)).index_add_(0, found.node, found.scores)
+
     def _limit(self, groups: int) -> int | None:
         """Bytes that the pairs of a pass may take; None where they are few: asking the system takes milliseconds."""
         size = self.place.call.plain_size(self.prepared.model)
@@ -225,7 +249,7 @@ class Reader:
         allowed = budget(self.memory, self.place.call.x.device)
         return max(1, allowed // 8, allowed - 3 * size // 2)  # the model's own values need room too
 
-    def _some_pairs(self, source: Source, groups: Singles, active: ActiveRows) -> PairScores:
+    def _some_pairs(self, source: Source, groups: Singles | Masks | Entries, active: ActiveRows) -> PairScores:
         """In one pass for each step of the path."""
         place, model = self.place, self.prepared.model
         probe = self._layer() if self.reading == "strength" else ""
@@ -241,13 +265,15 @@ class Reader:
         table = as_table(d.total, place.call, self.level)
         self.prepared.confirm(place, table.values[place.rows])
         shown = table if d.logits is None else as_table(d.logits, place.call, self.level)
-        return self._read(d, shown.values[place.rows], groups.nodes)
+        return self._read(d, shown.values[place.rows], groups.nodes if isinstance(groups, Singles) else None)
 
-    def _read(self, d: AtRows, total: Tensor, nodes: Tensor) -> PairScores:
+    def _read(self, d: AtRows, total: Tensor, nodes: Tensor | None) -> PairScores:
+        """Scores by the node that each group consists of, or by the number of the group."""
         above = None if d.logits is None else total
         pairs = d.target if d.probe is None else d.probe
-        row, node = pairs.row, nodes[pairs.group]
-        node = node if self.place.nodes is None else self.place.nodes[node]
+        row, node = pairs.row, pairs.group
+        if nodes is not None:
+            node = nodes[node] if self.place.nodes is None else self.place.nodes[nodes[node]]
         if self.reading == "strength":
             return PairScores(row, node, pairs.values.abs().flatten(1).sum(1), None, above, d.products)
         table = pairs.values.reshape(len(row), total.shape[1])

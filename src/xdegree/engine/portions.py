@@ -6,9 +6,9 @@ from typing import Any, Self
 
 import torch
 from torch import Tensor
-from torch.utils._python_dispatch import _disable_current_modes
 
 from .sparse_rows import DENSE_ABOVE, SparseRows
+from .torch_private import plain_torch_function, without_modes, wrapper_of
 
 with warnings.catch_warnings():
     # PyTorch says once per process that sparse CSR is in beta; users of this package need not see it.
@@ -179,16 +179,7 @@ class Portions(Tensor):
         alias: Alias | None = None,
     ) -> Self:
         """A wrapper of the total's shape and strides, so that composites decide as they would without it."""
-        self = Tensor._make_wrapper_subclass(
-            cls,
-            total.shape,
-            strides=total.stride(),
-            storage_offset=total.storage_offset(),
-            dtype=total.dtype,
-            device=total.device,
-            layout=total.layout,
-            requires_grad=False,
-        )
+        self: Self = wrapper_of(cls, total)
         self.total = total
         self._target = target
         self.groups = target.shape[0] if target is not None else groups or 0
@@ -199,7 +190,7 @@ class Portions(Tensor):
     def target(self) -> Tensor:
         """The portion of each group, ``[K, *shape]``."""
         if not isinstance(self._target, Tensor):
-            with _disable_current_modes():  # these operations are not the model's, whatever calls them
+            with without_modes():  # these operations are not the model's, whatever calls them
                 lazy = self._target  # None is a buffer: no portion was written into it yet
                 self._target = zeros(self.total, self.groups) if lazy is None else lazy.dense()
         return self._target
@@ -259,7 +250,7 @@ class Portions(Tensor):
     def __repr__(self) -> str:  # type: ignore[override]
         return f"Portions({tuple(self.shape)}, groups={self.groups}, dtype={self.dtype})"
 
-    __torch_function__ = torch._C._disabled_torch_function_impl  # type: ignore[assignment]
+    __torch_function__ = plain_torch_function  # type: ignore[assignment]
 
     @classmethod
     def __torch_dispatch__(  # type: ignore[override]

@@ -13,9 +13,9 @@ from typing import Any
 import psutil
 import torch
 from torch import Tensor
-from torch._ops import OpOverload
 
 from .registry import with_generator
+from .torch_private import OpOverload, fused_kernels, set_fused_kernels
 
 Memory = int | str | None
 """A budget in bytes, as text ("500MB", "2GB"), or None for a quarter of what is free."""
@@ -99,8 +99,8 @@ class _FusedKernels:
         """Switch them off, and back to what they were when the last run ends."""
         with self._lock:
             if not self._users:
-                self._before = (torch.backends.mha.get_fastpath_enabled(), torch._C._get_mkldnn_enabled())
-                _set_fused(False, False)
+                self._before = fused_kernels()
+                set_fused_kernels(False, False)
             self._users += 1
         try:
             yield
@@ -108,7 +108,7 @@ class _FusedKernels:
             with self._lock:
                 self._users -= 1
                 if not self._users:
-                    _set_fused(*self._before)
+                    set_fused_kernels(*self._before)
 
     @contextmanager
     def as_before(self) -> Iterator[None]:
@@ -116,18 +116,13 @@ class _FusedKernels:
         with self._lock:  # a run that starts now waits for the end of the operation
             alone = self._users == 1
             if alone:
-                _set_fused(*self._before)
+                set_fused_kernels(*self._before)
                 try:
                     yield
                 finally:
-                    _set_fused(False, False)
+                    set_fused_kernels(False, False)
         if not alone:
             yield
-
-
-def _set_fused(attention: bool, onednn: bool) -> None:
-    torch.backends.mha.set_fastpath_enabled(attention)
-    torch._C._set_mkldnn_enabled(onednn)
 
 
 FUSED_KERNELS = _FusedKernels()

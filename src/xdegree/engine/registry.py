@@ -8,11 +8,11 @@ from typing import Any, Literal, TypeVar
 
 import torch
 from torch import Tensor
-from torch._ops import OpOverload, OpOverloadPacket
 
 from .options import Options
 from .portions import Messages
 from .sparse_rows import SparseRows
+from .torch_private import OpOverload, OpOverloadPacket, is_composite, overload_name, schema_of
 
 aten = torch.ops.aten
 Target = Tensor | Messages | SparseRows | tuple[Tensor | None, ...] | None
@@ -175,7 +175,7 @@ def op_schema(func: OpOverload) -> OpSchema:
 
 
 def _learn(func: OpOverload) -> OpSchema:
-    schema = func._schema
+    schema = schema_of(func)
     first = schema.arguments[0].alias_info if schema.arguments else None
     is_view = any(r.alias_info is not None for r in schema.returns) and not schema.is_mutable
     found = OpSchema(
@@ -185,7 +185,7 @@ def _learn(func: OpOverload) -> OpSchema:
         writes_first=first is not None and first.is_write,
         carries_nothing=func.overloadpacket in FACTORIES | CARRY_NOTHING,
         makes_memory=not is_view and not schema.is_mutable,
-        composite=torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), "CompositeImplicitAutograd"),
+        composite=is_composite(func),
         outs=tuple(argument.name for argument in schema.arguments if argument.is_out),
         squashes=func.overloadpacket in SQUASHING,
         moves=is_view or func.overloadpacket in (aten.clone, aten.index, aten.index_select, aten._unsafe_view),
@@ -199,11 +199,11 @@ def _learn(func: OpOverload) -> OpSchema:
 @functools.cache
 def out_of_place(func: OpOverload) -> OpOverload | None:
     """The out-of-place form of an in-place operation: ``aten.relu_.default`` → ``aten.relu.default``."""
-    namespace, name = func._schema.name.split("::")
+    namespace, name = schema_of(func).name.split("::")
     packet = getattr(getattr(torch.ops, namespace), name.removesuffix("_"), None) if name.endswith("_") else None
     if packet is None:
         return None
-    return _overload(packet, _signature(func), func._overloadname)
+    return _overload(packet, _signature(func), overload_name(func))
 
 
 def without_out(func: OpOverload) -> OpOverload | None:
@@ -214,7 +214,7 @@ def without_out(func: OpOverload) -> OpOverload | None:
 @functools.cache
 def with_generator(func: OpOverload) -> Callable[..., Any] | None:
     """The form of an operation that draws random numbers from a generator; None if there is none."""
-    if any(argument.name == "generator" for argument in func._schema.arguments):
+    if any(argument.name == "generator" for argument in schema_of(func).arguments):
         return func
     wanted = sorted([*_signature(func), ("generator", "Optional[Generator]")])
     for overload in func.overloadpacket.overloads():
@@ -231,14 +231,14 @@ def with_generator(func: OpOverload) -> Callable[..., Any] | None:
 
 def _signature(func: OpOverload) -> list[tuple[str, str]]:
     """Names and types: ``pow_.Scalar`` takes a tensor and a number, ``pow.Scalar`` a number and a tensor."""
-    return [(argument.name, str(argument.real_type)) for argument in func._schema.arguments if not argument.is_out]
+    return [(argument.name, str(argument.real_type)) for argument in schema_of(func).arguments if not argument.is_out]
 
 
 def _overload(packet: Any, arguments: list[tuple[str, str]], preferred: str) -> OpOverload | None:
     """The overload of an operation that takes these arguments and no ``out``."""
     overloads = [getattr(packet, overload) for overload in packet.overloads()]
-    fitting = [o for o in overloads if _signature(o) == arguments and not any(a.is_out for a in o._schema.arguments)]
-    return next((o for o in fitting if o._overloadname == preferred), fitting[0] if fitting else None)
+    fitting = [o for o in overloads if _signature(o) == arguments and not any(a.is_out for a in schema_of(o).arguments)]
+    return next((o for o in fitting if overload_name(o) == preferred), fitting[0] if fitting else None)
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,6 @@ from typing import Any, Self
 
 import torch
 from torch import Tensor
-from torch._ops import OpOverload
-from torch.utils._mode_utils import no_dispatch
-from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes, _pop_mode, _push_mode
 from torch_geometric.utils import softmax
 
 from .by_pairs import by_pairs
@@ -50,6 +47,7 @@ from .registry import (
     without_out,
 )
 from .sparse_rows import ActiveRows, SparseRows
+from .torch_private import DispatchMode, OpOverload, no_dispatch, without_modes
 
 Watch = Callable[[str, str, Any, Any, Any], None]
 """Sees every rule at work: the module's path, the operation, its arguments, its totals and the targets."""
@@ -59,7 +57,7 @@ class NeedsDense(Exception):
     """A model writes in place where a sparse target cannot follow; the run must be made again without them."""
 
 
-class Run(TorchDispatchMode):
+class Run(DispatchMode):
     """One pass of a model over K groups.
 
     A number that overflowed on the way, as in a model that clamps afterwards, can leave NaN in a target. With
@@ -80,7 +78,7 @@ class Run(TorchDispatchMode):
         states: RandomStates | None = None,
         watch: Watch | None = None,
     ) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
+        super().__init__()
         self.careful = careful
         self.watch = watch
         self.active_rows = active_rows
@@ -99,18 +97,6 @@ class Run(TorchDispatchMode):
         self._aside = False
         self._draws = OwnDraws(states)
         self._pending: weakref.WeakSet[Messages] = weakref.WeakSet()
-
-    @classmethod
-    def _should_skip_dynamo(cls) -> bool:
-        return False  # spares every operation a wrapper; nothing is compiled during a run
-
-    # The base class also keeps process-wide flags for the compiler, which two threads would leave in disorder.
-    def __enter__(self) -> Self:
-        _push_mode(self)
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        _pop_mode()
 
     @contextmanager
     def active(self) -> Iterator[Self]:
@@ -290,7 +276,7 @@ class Run(TorchDispatchMode):
                 messages.dense()
             into.target.copy_(target.dense() if isinstance(target, SparseRows) else target)
         else:
-            into.target = target if isinstance(target, SparseRows) else target.to(into.dtype)
+            into.target = target.to(into.dtype)
         into.alias.touched = True
 
     def _rule(self, func: OpOverload, total: Any, args: Any, kwargs: Any) -> Any:
@@ -358,7 +344,7 @@ class Run(TorchDispatchMode):
 
     def _call_plain(self, original: Any, args: Any, kwargs: Any) -> Any:
         """A function that meets no portions, without a look at its operations; what it makes are buffers."""
-        with _disable_current_modes():
+        with without_modes():
             out = original(*args, **kwargs)
         if self._aside:
             return out

@@ -14,6 +14,7 @@ from torch_geometric.data.data import BaseData
 from ..engine.portions import LostPortionsError, leaves, mapped
 from ..engine.process_state import RandomStates, random_states
 from ..engine.registry import MissingRuleError
+from ..engine.torch_private import trains
 
 
 @dataclass(frozen=True)
@@ -242,7 +243,7 @@ def _check_devices(model: Any, call: ModelCall) -> None:
 def _check_mode(model: Any) -> None:
     """Refuse a model that computes something else in training than it does when it predicts."""
     modules = model.named_modules() if isinstance(model, nn.Module) else []
-    active = [name for name, module in modules if module.training and _trains(module)]
+    active = [name for name, module in modules if module.training and trains(module)]
     if active:
         raise ValueError(
             "the model is in training mode, where it drops entries at random or normalises by the batch"
@@ -256,12 +257,6 @@ def _check_initialised(model: Any) -> None:
     lazy = [name for name, p in parameters if isinstance(p, nn.parameter.UninitializedParameter)]
     if lazy:
         raise ValueError(f"the model has parameters without a shape ({short(lazy)}); run it once on the data first")
-
-
-def _trains(module: nn.Module) -> bool:
-    if isinstance(module, nn.modules.dropout._DropoutNd):
-        return module.p > 0
-    return isinstance(module, nn.modules.batchnorm._BatchNorm) and bool(module.track_running_stats)
 
 
 def short(items: list[Any]) -> str:

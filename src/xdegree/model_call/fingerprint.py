@@ -23,6 +23,8 @@ from torch.nn.parameter import is_lazy
 from torch_geometric.data.data import BaseData
 from torch_geometric.inspector import Inspector
 
+from ..engine.torch_private import OpOverload, OpOverloadPacket
+
 PLAIN = (bool, int, float, complex, str, bytes)
 DICTS = (dict, OrderedDict, types.MappingProxyType)
 IGNORED_OF_MODULES = vars(nn.Module()).keys() - {
@@ -217,7 +219,7 @@ class Hasher:
         if isinstance(value, types.BuiltinFunctionType) and isinstance(value.__self__, types.ModuleType | None):
             yield self._library(f"{value.__module__}.{value.__qualname__}")
             return
-        if isinstance(value, torch._ops.OpOverload | torch._ops.OpOverloadPacket):
+        if isinstance(value, OpOverload | OpOverloadPacket):
             yield str(value).encode()
             return
         reduced = value.__reduce_ex__(4)

@@ -12,6 +12,7 @@ from torch import Tensor
 from ..engine.options import Options
 from ..engine.portions import BLOCK, Portions, mapped, rows, spread, target_of, unrows
 from ..engine.registry import Call, R
+from ..engine.torch_private import schema_of
 
 
 def share_bias(target: Tensor, total: Tensor, bias: Tensor | float, options: Options, fresh: bool = False) -> Tensor:
@@ -231,7 +232,7 @@ def _lifted_dimensions(value: Any, rank: int) -> Any:
 def _bind(op: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[tuple[Any, Any]]:
     """Every argument of an operation's schema with its value, defaults included."""
     bound = []
-    for position, argument in enumerate(op._schema.arguments):
+    for position, argument in enumerate(schema_of(op).arguments):
         given = args[position] if position < len(args) else kwargs.get(argument.name, argument.default_value)
         bound.append((argument, given))
     return bound

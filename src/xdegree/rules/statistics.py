@@ -6,6 +6,7 @@ from torch import Tensor
 
 from ..engine.portions import Portions, carries, spread, total_of
 from ..engine.registry import Call, aten, rule
+from ..engine.torch_private import schema_of
 from .common import Half, lift, no_target, numbers_too, shift, telescope_lifted
 
 
@@ -69,6 +70,6 @@ def ranked(call: Call, x: Portions, *args: Any, **kwargs: Any) -> tuple[Tensor, 
 
 def _dimension(call: Call, args: tuple[Any, ...], kwargs: dict[str, Any]) -> int:
     """The dimension along which the operation ranks, wherever its schema puts it."""
-    names = [argument.name for argument in call.op._schema.arguments]
+    names = [argument.name for argument in schema_of(call.op).arguments]
     values = dict(zip(names[1:], args, strict=False)) | kwargs
     return values.get("dim", -1)

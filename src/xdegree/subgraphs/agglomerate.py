@@ -136,7 +136,8 @@ def agglomerate_levels(
 def grown_tree(scorer: Scorer, growth: "Growth") -> ExplanationTree:
     """All levels as a tree."""
     levels = list(growth.levels(scorer))
-    f = scorer.contributions
+    f, reader = scorer.contributions, scorer.reader
+    logits = reader.before_the_end(scorer.prediction.unsqueeze(0))
     return ExplanationTree(
         levels=tuple(_level(scorer, groups) for groups in levels),
         contextual=tuple(tuple(scorer.contextual[group] for group in groups) for groups in levels),
@@ -154,8 +155,8 @@ def grown_tree(scorer: Scorer, growth: "Growth") -> ExplanationTree:
         seed=scorer.surroundings.seed,
         contexts=scorer.surroundings.contexts,
         options=scorer.reader.options,
-        logits=None if scorer.logits is None else tuple(scorer.logits.tolist()),
-        baseline_output=None if scorer.reader.path.is_trivial else tuple(scorer.reader.output_at(0)[0].tolist()),
+        logits=None if logits is None else tuple(logits[0].tolist()),
+        baseline_output=None if reader.path.is_trivial else tuple(reader.output_at(0)[0].tolist()),
     )
 
 
