@@ -154,7 +154,7 @@ class Answers:
         if not count:
             raise Problem("Nothing grows here: no node of this graph contributes anything.")
         # Nothing is scored twice: what the levels needed is known by now.
-        tree = self._ask(lambda: grown_tree(scorer, growth if complete else replace(growth, budget=count)))
+        tree = self._ask(lambda: grown_tree(scorer, growth if complete else replace(growth, max_levels=count)))
         return Grown(tree, complete)
 
     def _scores(self, subject: Subject, method: str, target: int) -> Tensor:

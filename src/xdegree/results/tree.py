@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import networkx
     import pandas
 
-FORMAT = "xdegree.tree/1"
+FORMAT = "xdegree.tree/2"
 
 
 class Group(NamedTuple):
@@ -75,8 +75,14 @@ class ExplanationTree:
     """Whether only candidates that raise the score were taken."""
     q: float = 0.6
     """The threshold, as in `agglomerate`."""
-    budget: int | None = None
+    max_levels: int | None = None
     """The most levels; None for no limit."""
+    max_nodes: int | None = None
+    """The most nodes that could take part; None for no limit."""
+    left_out: float = 0.0
+    """The share of what single nodes contribute, by magnitude, that nodes have which did not take part."""
+    contextual_error: float = 0.0
+    """The largest standard error of φ among the groups of the tree; 0 where no contexts were drawn."""
     seed: int = 0
     """Of the contexts that were drawn."""
     contexts: Contexts = field(default_factory=Contexts)
@@ -178,7 +184,8 @@ class ExplanationTree:
             width: characters per line at most.
         """
         drawing = _Drawing({merge.union.nodes: merge for merge in self.merges}, names or {})
-        lines = [f"class {self.target}, {len(self.levels)} levels, {len(self.leaves)} of {self.num_nodes} nodes"]
+        nodes = f"{len(self.leaves)} of {self.num_nodes} nodes{self._open()}"
+        lines = [f"class {self.target}, {len(self.levels)} levels, {nodes}"]
         for group in self.levels[-1] if self.levels else ():
             lines += drawing.lines(group, width)
         return "\n".join(lines)
@@ -190,8 +197,12 @@ class ExplanationTree:
         sizes = " → ".join(str(len(level)) for level in self.levels)
         return (
             f"ExplanationTree(index={self.index}, target={self.target}, reading={self.reading!r},"
-            f" nodes={len(self.leaves)} of {self.num_nodes}, groups per level: {sizes or 'none'})"
+            f" nodes={len(self.leaves)} of {self.num_nodes}, groups per level: {sizes or 'none'}{self._open()})"
         )
+
+    def _open(self) -> str:
+        """What is not in the tree, in words."""
+        return f", {self.left_out:.1%} of what single nodes contribute left out" if self.left_out else ""
 
     def _repr_png_(self) -> bytes | None:
         """How notebooks show it: as a picture, where the extra for plots is installed, else as text."""
@@ -252,7 +263,10 @@ _KINDS: dict[str, Any] = {
     "candidates": str,
     "rising": bool,
     "q": int | float,
-    "budget": int | None,
+    "max_levels": int | None,
+    "max_nodes": int | None,
+    "left_out": int | float,
+    "contextual_error": int | float,
     "seed": int,
 }
 
