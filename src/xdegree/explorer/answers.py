@@ -18,7 +18,7 @@ from ..engine.registry import MissingRuleError
 from ..locality.prepared import PreparedCall
 from ..results.explanation import Explanation
 from ..results.tree import ExplanationTree
-from ..subgraphs.agglomerate import Growth, grown_tree
+from ..subgraphs.agglomerate import MAX_NODES, Growth, grown_tree
 from ..subgraphs.contextual import Scorer
 from .problem import Problem
 from .subject import Subject
@@ -139,6 +139,7 @@ class Answers:
                 target=target,
                 seed=0,
                 memory=MEMORY,
+                max_nodes=MAX_NODES,
             )
         )
         growth, count, complete = Growth(), 0, True
