@@ -113,8 +113,9 @@ def decompose(
     given = {**kwargs, **(model_kwargs or {})}
     if isinstance(model, PreparedCall):
         prepared = PreparedCall.of(model, args, given)
+        call = prepared.whole_call
         source = on_path(prepared.source(of, start), baseline, steps)
-        found = decompose_source(prepared.model, prepared.call, source, groups, probes, options, memory)
+        found = decompose_source(prepared.model, call, source, groups, probes, options, memory)
         prepared.confirm_output(found.total)
         warn_of_infinite(found.total)
         return found
@@ -142,6 +143,15 @@ def on_path(source: Source, baseline: Any, steps: Any) -> Source:
     if path.is_trivial:
         return source
     return source.on(path)
+
+
+def path_of(prepared: PreparedCall, baseline: Any, steps: Any, of: Of = "node", start: str | None = None) -> Path:
+    """The way from the baseline to the features of a prepared call; says what is wrong with either."""
+    if isinstance(baseline, str) and baseline == "mean" and prepared.sample is not prepared.call:
+        raise ValueError(
+            'baseline="mean" would read all features in the store; compute their mean once and give it as a tensor [F]'
+        )
+    return on_path(prepared.source(of, start), baseline, steps).path
 
 
 def path_options(options: Options, path: Path) -> Options:

@@ -32,8 +32,8 @@ def scatter_sum(target: Tensor, dim: int, index: Tensor, shape: torch.Size) -> T
     dim, size, index = dim % index.dim(), shape[dim], index.long()
     row_index = _row_index(index, dim) if dim == 0 and index.shape[1:] == shape[1:] else None
     if row_index is not None and target.dim() > 1:
-        e, k, *rest = rows(target).shape
-        source = rows(target).reshape(e, -1)
+        _, k, *rest = rows(target).shape
+        source = rows(target).flatten(1)
         out = source.new_zeros(size, source.shape[1])
         out.scatter_add_(0, row_index.unsqueeze(1).expand_as(source), source)
         return unrows(out.reshape(size, k, *rest))
@@ -43,9 +43,10 @@ def scatter_sum(target: Tensor, dim: int, index: Tensor, shape: torch.Size) -> T
 
 def _row_index(index: Tensor, dim: int) -> Tensor | None:
     """The vector that an index was expanded from, as PyG does to sum whole rows."""
-    if all(index.stride(d) == 0 or index.shape[d] == 1 for d in range(index.dim()) if d != dim):
-        return index[tuple(slice(None) if d == dim else 0 for d in range(index.dim()))] if index.numel() else None
-    return None
+    others = [d for d in range(index.dim()) if d != dim]
+    if any(index.shape[d] == 0 or (index.stride(d) and index.shape[d] > 1) for d in others):
+        return None
+    return index[tuple(slice(None) if d == dim else 0 for d in range(index.dim()))]
 
 
 @rule(aten.scatter_add)
