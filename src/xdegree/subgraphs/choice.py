@@ -51,7 +51,7 @@ class Choice:
         directed: bool | None,
     ) -> "Choice":
         """Everything is checked before any work."""
-        call = prepared.call
+        call = prepared.whole_call  # of which what is removed is replaced by the mean
         if not isinstance(call.x, Tensor):
             raise NotImplementedError(
                 "subgraphs are picked in a graph with one type of nodes; with several use decompose with groups by type"

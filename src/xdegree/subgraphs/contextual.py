@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..attribution.decompose import on_path, whole_survey
+from ..attribution.decompose import path_of, whole_survey
 from ..attribution.explain import Answer
 from ..attribution.phantoms import warn_of_infinite
 from ..attribution.scores import Question, Reader, Reading, chosen_classes
@@ -133,7 +133,7 @@ class Scorer:
             raise NotImplementedError(
                 "groups grow in a graph with one type of nodes; with several use decompose with groups by type"
             )
-        path = on_path(prepared.source(), baseline, steps).path  # says what is wrong with the features
+        path = path_of(prepared, baseline, steps)
         question = Question(target, reading, layer=layer, options=Options.of(options), memory=memory, path=path)
         if isinstance(seed, bool) or not isinstance(seed, int):
             raise TypeError(f"seed must be an integer (got {seed!r})")
@@ -148,7 +148,7 @@ class Scorer:
         if max_nodes is not None and len(field) > max_nodes:
             [alone] = Answer(prepared, question, table, [index]).explanations(single=True)
             field, left_out = strongest(alone.node_scores, place, max_nodes)
-        marks = call.x[field].reshape(len(field), -1)
+        marks = place.call.x[place.here(field)].reshape(len(field), -1)
         if table.level == "node":  # the explained node is like no other
             marks = torch.cat([marks, (field == index).to(marks).unsqueeze(1)], 1)
         edges = edges_inside(graph, prepared, field)
@@ -191,7 +191,7 @@ class Scorer:
         """One request; in passes whose portions fit into caches."""
         source = self.reader.prepared.source()
         waiting = [groups[start : start + self._at_once] for start in range(0, len(groups), self._at_once)]
-        with whole_survey(self.reader.prepared.model, self.reader.prepared.call, source):
+        with whole_survey(self.reader.prepared.model, self.reader.prepared.sample, source):
             while waiting:
                 some = waiting.pop()
                 try:
@@ -247,7 +247,7 @@ def edges_inside(graph: Tensor | None, prepared: PreparedCall, field: Tensor) ->
     """The edges along which groups are connected, between nodes that take part, numbered by their place there."""
     own = find_edge_index(prepared.call)
     if graph is None and own is not None and prepared.incoming is not None:
-        return torch.searchsorted(field, own[:, prepared.incoming.among(field)].long())
+        return torch.searchsorted(field, prepared.incoming.among(field)[1])
     edges = _edges(graph, prepared.call).to(field.device)
     there = torch.searchsorted(field, edges).clamp(max=len(field) - 1)
     return there[:, (field[there] == edges).all(0)]
