@@ -188,10 +188,14 @@ def settings_table(
             said |= {f"agglomeration, options: {name}": value for name, value in tree.options.to_dict().items()}
     said |= {name: version(name) for name in ("xdegree", "torch", "torch_geometric")}
     rows = [
-        f"<tr><th scope='row'>{escape(name)}</th><td>{_breakable('not set' if value is None else str(value))}</td></tr>"
+        f"<tr><th scope='row'>{escape(name)}</th><td>{_breakable(_said(value))}</td></tr>"
         for name, value in said.items()
     ]
     return _table(("setting", "value"), rows)
+
+
+def _said(value: object) -> str:
+    return "not set" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def _breakable(text: str) -> str:
