@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 # The graphs of tests are small: more threads gain nothing, and on a busy machine they lose much by waiting.
 torch.set_num_threads(1)
+pytest.register_assert_rewrite("explorer_pages")  # fixtures and helpers of the files that name it as their plugin
 
 FOLDERS = {"data": "XDEGREE_DATA", "fixtures": "XDEGREE_FIXTURES"}
 

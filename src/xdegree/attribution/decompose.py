@@ -15,7 +15,7 @@ from ..engine.process_state import Memory, budget
 from ..engine.registry import MissingRuleError
 from ..engine.run import NeedsDense, Run
 from ..engine.sparse_rows import ActiveRows, Entries, NeedsWhole, Singles, SparseRows
-from ..engine.torch_private import tree_flatten, tree_iter, tree_unflatten
+from ..engine.torch_private import tree_flatten, tree_iter, tree_map, tree_unflatten
 from ..locality.prepared import Model, PreparedCall
 from ..model_call.call import ModelCall, check_call, mapped_tensors, model_call
 from ..model_call.groups import number_of, shares, some
@@ -282,7 +282,8 @@ def _run(model: Any, call: ModelCall, source: Source, share: Any, names: tuple[s
     logits = _before(output)
     with run.aside():
         before = None if logits is None else _result(logits, run.groups, "what the last softmax is applied to")
-        whole = _result(output, run.groups, "the model's output", found, lost=before is None)
+        output = tree_map(run.split_softmax, output)
+        whole = _result(output, run.groups, "the model's output", found)
     return replace(whole, logits=before, products=frozenset(run.products - run.attending))
 
 
@@ -406,10 +407,9 @@ def _result(
     what: str,
     probes: Mapping[str, Decomposition] | None = None,
     copy: bool = False,
-    lost: bool = True,
 ) -> Decomposition:
     leaves, shape = tree_flatten(output)
-    if lost and not any(carries(leaf) for leaf in leaves):
+    if not any(carries(leaf) for leaf in leaves):
         raise LostPortionsError(
             f"{what} carries no portions: they got lost on the way (the values were copied out of the tensors) or the"
             " features do not reach it. Where they only enter attention, which is taken as given by default,"

@@ -8,7 +8,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..engine.registry import op_schema
 from ..locality.prepared import BEYOND, Place
 from ..model_call.call import find_batch, find_edge_index, find_edges
 from ..results.explanation import Explanation
@@ -25,9 +24,6 @@ from .objects import (
     score_typed_entries,
 )
 from .scores import Reader
-
-LAST = 6
-"""Operations at the end of a pass among which a last softmax is looked for; a few may move its result."""
 
 
 @dataclass(frozen=True)
@@ -142,11 +138,7 @@ class DenseAnswer(Answer):
 
     def _logits(self, reader: Reader) -> Tensor | None:
         """What is explained, where the model ends with a softmax or sigmoid and that is left out."""
-        last = self.prepared.flow.operations[-LAST:]
-        if not self.question.logits or not any(op_schema(op).squashes for op in last):
-            return None
-        found = reader.output_at(reader.path.steps, self.question.of, self.question.start)
-        return None if torch.equal(found, self.table.values[self.rows]) else found
+        return reader.before_the_end(self.table.values[self.rows], self.question.of, self.question.start)
 
     def _entry_scores(self, reader: Reader) -> Callable[[int], dict[str, Any]]:
         place, of = reader.place, self.question.of
@@ -158,9 +150,13 @@ class DenseAnswer(Answer):
                 raise ValueError("edges are scored, but no edge_index [2, E] is among the model's arguments")
             inside = torch.isin(find_edge_index(place.call), among).all(0)  # type: ignore[arg-type]
             among, own, size = inside.nonzero().flatten(), place.edges, edges.shape[1]
-        score = score_edges if of == "edge" else score_entries
-        scores = _spread(score(reader, source, among), own, size)
-        return lambda number: {f"{of}_scores": scores[number]}
+        if of != "edge":
+            scores = _spread(score_entries(reader, source, among), own, size)
+            return lambda number: {f"{of}_scores": scores[number]}
+        single, classes = score_edges(reader, source, among)
+        each = _spread(single, own, size)
+        table = None if classes is None else _spread(classes, own, size)
+        return lambda n: {"edge_scores": each[n], "class_scores": None if table is None else table[n]}
 
     def _typed_scores(self, reader: Reader) -> Callable[[int], dict[str, Any]]:
         q, of = self.question, self.question.of

@@ -52,7 +52,7 @@ class GroupAnswer:
     meeting: Row
     """What is left of the prediction: what the groups do only together with the rest."""
     total: Row
-    """The model's own output."""
+    """The model's own output, or the logits where it ends in a softmax: what single scores are parts of, too."""
     seconds: float
 
 
@@ -101,9 +101,10 @@ class Answers:
                 one.model, one.x, one.edge_index, groups=local, memory=MEMORY, model_kwargs=dict(one.kwargs)
             )
         )
-        rows = found.target.reshape(4, -1, len(one.prediction))[:, one.row].double()
+        shown = found if found.logits is None else found.logits
+        rows = shown.target.reshape(4, -1, len(one.prediction))[:, one.row].double()
         seconds = time.perf_counter() - start
-        total = one.prediction.double()
+        total = shown.total.reshape(-1, len(one.prediction))[one.row].double()
         return GroupAnswer(
             a=_row(rows[0]),
             b=_row(rows[1]),
@@ -187,12 +188,6 @@ def _ranks(scores: Tensor) -> Tensor:
     _, place, count = torch.unique(steps, return_inverse=True, return_counts=True)
     last = count.cumsum(0).double()
     return (last - (count.double() - 1) / 2)[place]
-
-
-def probabilities(subject: Subject) -> Row | None:
-    """Of each class; None for a single output, which is no class."""
-    values = subject.one.prediction.double()
-    return None if len(values) == 1 else _row(values.softmax(0))
 
 
 def _row(values: Tensor) -> Row:

@@ -89,6 +89,10 @@ class ExplanationTree:
     """How φ was asked for."""
     options: Options = field(default_factory=Options)
     """The choices among rules that made the scores."""
+    logits: tuple[float, ...] | None = None
+    """What the last softmax or sigmoid was applied to, where scores are parts of that instead of the prediction."""
+    baseline_output: tuple[float, ...] | None = None
+    """What is explained with the features of the baseline; None for one step from zero."""
 
     def __post_init__(self) -> None:
         """What views and files rely on."""
@@ -216,6 +220,7 @@ class ExplanationTree:
             ],
             "leaves": [_plain(leaf) for leaf in self.leaves],
             "prediction": finite(list(self.prediction)),
+            **{name: None if (row := getattr(self, name)) is None else finite(list(row)) for name in _ROWS},
             **{name: getattr(self, name) for name in _KINDS},
             "contexts": self.contexts.to_dict(),
             "options": self.options.to_dict(),
@@ -229,11 +234,13 @@ class ExplanationTree:
 
     @classmethod
     def _from_content(cls, content: dict[str, Any]) -> "ExplanationTree":
-        values = {name: content[name] for name in _KINDS}
+        values: dict[str, Any] = {name: content[name] for name in _KINDS}
         for name, kind in _KINDS.items():
             value = values[name]
             fits = isinstance(value, kind) and (kind is bool or not isinstance(value, bool))
             require(fits, f"{name} must be {kind} (got {value!r})")
+        rows = {name: content[name] for name in _ROWS if content.get(name) is not None}
+        values |= {name: tuple(map(_number, row)) for name, row in rows.items()}
         return cls(
             levels=tuple(tuple(_group(nodes, score) for nodes, score, _ in level) for level in content["levels"]),
             contextual=tuple(tuple(_number(phi) for _, _, phi in level) for level in content["levels"]),
@@ -245,6 +252,8 @@ class ExplanationTree:
         )
 
 
+_ROWS = ("logits", "baseline_output")
+"""Numbers per class that not all trees have."""
 _KINDS: dict[str, Any] = {
     "target": int,
     "index": int,

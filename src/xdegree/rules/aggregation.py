@@ -1,17 +1,30 @@
-"""Where rows come together: sums and means are linear, a maximum belongs to the rows that reach it."""
+"""Messages: rows are gathered along edges and come together; sums are linear, a maximum is of those who reach it."""
 
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from ..engine.portions import Portions, carries, rows, target_of, total_of, unrows
+from ..engine.masked_rows import MaskedRows
+from ..engine.portions import Messages, Portions, carries, rows, target_of, total_of, unrows
 from ..engine.registry import Call, aten, rule
 from ..engine.sparse_rows import SparseRows
 from .common import numbers_too, shift, targets
 
 ROUNDING = 32
 """How many units in the last place count as a tie: equal atoms differ by rounding only."""
+
+
+@rule(aten.index_select)
+@numbers_too
+def index_select(call: Call, x: Portions, dim: int, index: Tensor) -> Tensor | Messages | SparseRows:
+    """Gather rows, as a message does: x_j of every edge."""
+    if x.dim() > 1 and dim % x.dim() == 0:
+        pairs = x.sparse
+        if isinstance(pairs, MaskedRows):
+            return pairs.gathered(index)
+        return Messages(pairs if pairs is not None and pairs.rest is None else x.target, index)
+    return x.target.index_select(shift(dim), index)
 
 
 def scatter_sum(target: Tensor, dim: int, index: Tensor, shape: torch.Size) -> Tensor:

@@ -37,7 +37,7 @@ Candidates = Literal["groups", "nodes"]
 Pair = tuple[Bits, Bits]
 """A group and a candidate for it."""
 MAX_NODES = 200
-"""Nodes that take part by default: more take minutes, and nobody reads a tree of them."""
+"""Nodes that take part by default: more take minutes, and a tree of them is too large to read."""
 
 
 def agglomerate(
@@ -144,7 +144,7 @@ def agglomerate_levels(
 
 def grown_tree(scorer: Scorer, growth: "Growth", progress: bool = False) -> ExplanationTree:
     """All levels as a tree."""
-    levels, f = [], scorer.contributions
+    levels, f, reader = [], scorer.contributions, scorer.reader
     quiet = None if progress else True  # None: only where somebody watches
     with tqdm(total=len(scorer.nodes), desc="growing", unit="node", disable=quiet, delay=1, leave=False) as bar:
         for groups in growth.levels(scorer):
@@ -152,6 +152,7 @@ def grown_tree(scorer: Scorer, growth: "Growth", progress: bool = False) -> Expl
             apart = len(groups) + len(scorer.nodes) - sum(group.bit_count() for group in groups)
             bar.update(len(scorer.nodes) - apart - bar.n)
     errors = [scorer.errors.get(group, 0.0) for groups in levels for group in groups]
+    logits = reader.before_the_end(scorer.prediction.unsqueeze(0))
     return ExplanationTree(
         levels=tuple(_level(scorer, groups) for groups in levels),
         contextual=tuple(tuple(scorer.contextual[group] for group in groups) for groups in levels),
@@ -172,6 +173,8 @@ def grown_tree(scorer: Scorer, growth: "Growth", progress: bool = False) -> Expl
         seed=scorer.surroundings.seed,
         contexts=scorer.surroundings.contexts,
         options=scorer.reader.options,
+        logits=None if logits is None else tuple(logits[0].tolist()),
+        baseline_output=None if reader.path.is_trivial else tuple(reader.output_at(0)[0].tolist()),
     )
 
 
