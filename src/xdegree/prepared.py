@@ -54,6 +54,7 @@ def prepare(
     model: Callable[..., Any],
     *args: Any,
     trust_neighborhood: bool = False,
+    start: Any = None,
     model_kwargs: Mapping[str, Any] | None = None,
     **kwargs: Any,
 ) -> Prepared:
@@ -63,10 +64,11 @@ def prepare(
         model: a PyG model or any callable that computes with PyTorch.
         *args: the model's arguments, node features first, or a PyG ``Data`` in their place.
         trust_neighborhood: for graphs too large for one plain pass, as in `explain`.
+        start: where the rows of nodes are, as in `explain`.
         model_kwargs: keyword arguments of the model whose names are taken by this function.
         **kwargs: all other keyword arguments of the model.
     """
-    prepared = Prepared.of(model, args, {**kwargs, **(model_kwargs or {})}, trust_neighborhood)
+    prepared = Prepared.of(model, args, {**kwargs, **(model_kwargs or {})}, trust_neighborhood, start)
     assert isinstance(prepared, Prepared)
     prepared.remember()
     return prepared

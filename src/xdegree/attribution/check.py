@@ -1,12 +1,13 @@
 """Which operations of a model have a rule and which lack one, before any work."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ..engine.registry import Missing
 from ..model_call.call import check_call, model_call
 from ..model_call.split_points import Of, find_source
+from ..model_call.starts import located
 from .decompose import survey
 
 
@@ -56,14 +57,19 @@ def check(
     model: Callable[..., Any],
     *args: Any,
     of: Of = "node",
-    start: str | None = None,
+    start: Any = None,
+    output: Any = None,
     model_kwargs: Mapping[str, Any] | None = None,
     **kwargs: Any,
 ) -> Report:
-    """Survey a model: one forward pass with no groups at all tells which rules it needs."""
-    call = model_call(model, args, {**kwargs, **(model_kwargs or {})})
+    """Survey a model: one forward pass with no groups at all tells which rules it needs.
+
+    Of a model with several outputs, ``output`` names the one that is meant: what does not reach it needs no rules.
+    """
+    call = replace(model_call(model, args, {**kwargs, **(model_kwargs or {})}), part=output)
     check_call(model, call)
-    source = find_source(model, call, of, start)
+    call = located(model, call, start)
+    source = find_source(call, of)
     run = survey(model, call, source)
     if not run.missing:
         source.finish()

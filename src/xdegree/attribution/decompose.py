@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from ..engine.options import DEFAULT, Options
-from ..engine.portions import LostPortionsError, Portions, carries, target_of, total_of
+from ..engine.portions import LostPortionsError, Portions, carries, leaves, target_of, total_of
 from ..engine.process_state import Memory, budget
 from ..engine.registry import MissingRuleError
 from ..engine.run import NeedsDense, Run
@@ -20,6 +20,7 @@ from ..model_call.call import ModelCall, check_call, mapped_tensors, model_call
 from ..model_call.groups import number_of, shares, some
 from ..model_call.shadow_model import shadow_of
 from ..model_call.split_points import Of, Path, Source, find_source
+from ..model_call.starts import located
 from .phantoms import Portion, locate_portions, warn_of_phantoms, warn_of_the_whole
 
 WORKING_SET = 12
@@ -71,7 +72,8 @@ def decompose(
     *args: Any,
     groups: Any,
     of: Of = "node",
-    start: str | None = None,
+    start: Any = None,
+    output: Any = None,
     probes: Iterable[str] = (),
     baseline: Any = "zero",
     steps: int = 1,
@@ -94,7 +96,10 @@ def decompose(
         of: what the groups consist of: ``"node"`` (or ``"feature"``, the same with a mask ``[K, N, F]``);
             ``"edge"``, the messages along edges in all layers; ``"edge_feature"``, the rows of ``edge_attr`` or
             ``edge_weight``. Edges are named by their place in ``edge_index``.
-        start: for integer inputs: the module (for example the embedding) whose output is decomposed instead of ``x``.
+        start: where the rows of nodes are, if not in ``x``: a module (its name or itself), whose output is split; the
+            name of a parameter, a buffer or an argument; a tensor; a list of these; or a dict of them by type of node.
+            Found automatically where there is only one candidate.
+        output: which part of the output is decomposed, for models that return several, as in `explain`; all by default.
         probes: names of modules whose output portions are wanted too (``"lin2:input"`` for what goes in).
         baseline: what features are measured from: ``"zero"``; ``"mean"``, the mean feature vector (columns that do not
             vary keep 0); or a tensor. A group's target is then what its features are beyond the baseline.
@@ -111,14 +116,16 @@ def decompose(
     options = chosen_options(options, of)
     given = {**kwargs, **(model_kwargs or {})}
     if isinstance(model, PreparedCall):
-        prepared = PreparedCall.of(model, args, given)
-        source = on_path(prepared.source(of, start), baseline, steps)
+        prepared = PreparedCall.of(model, args, given, start=start)
+        prepared = prepared if output is None else prepared.of_part(output)
+        source = on_path(prepared.source(of), baseline, steps)
         found = decompose_source(prepared.model, prepared.call, source, groups, probes, options, memory)
         prepared.confirm_output(found.total)
         return found
-    call = model_call(model, args, given)
+    call = replace(model_call(model, args, given), part=output)
     check_call(model, call)
-    source = on_path(find_source(model, call, of, start), baseline, steps)
+    call = located(model, call, start)
+    source = on_path(find_source(call, of), baseline, steps)
     return decompose_source(model, call, source, groups, probes, options, memory)
 
 
@@ -258,6 +265,7 @@ def _run(model: Any, call: ModelCall, source: Source, share: Any, names: tuple[s
     try:
         with run.active():
             output = call.run(shadow, *replaced)
+            run.check((output, _before(output)))
     except MissingRuleError as error:
         raise MissingRuleError(survey(model, call, source, run.options).missing or error.missing) from None
     source.finish()
@@ -368,7 +376,7 @@ def survey(model: Any, call: ModelCall, source: Source, options: Options | None 
     replaced = source.start(run, shadow, source_shares(source, None))
     try:
         with run.active():
-            call.run(shadow, *replaced)
+            run.missing = run.reaching(call.run(shadow, *replaced))
     except Exception:
         if not run.missing:  # else it may be a consequence of what is missing
             raise
@@ -435,7 +443,7 @@ def _chunks(groups: int, memory: Memory, model: object, call: ModelCall, largest
 
     A generous guess spares small jobs the survey, which costs a forward pass.
     """
-    allowed, guess = budget(memory, call.tensors()[0].device), call.plain_size(model)
+    allowed, guess = budget(memory, next(leaves(call.x)).device), call.plain_size(model)
     size = max(32, AT_ONCE // max(1, guess))
     if min(groups, size) * WORKING_SET * guess > allowed:
         size = max(1, min(size, allowed // max(1, WORKING_SET * largest())))

@@ -43,7 +43,7 @@ class DenseAnswer(Answer):
         if apart is not None:
             scores = self._graph_by_graph(apart, reader)
         else:
-            scores = score_objects(reader, question.edge_scores, find_edges(prepared.call), question.start)
+            scores = score_objects(reader, question.edge_scores, find_edges(prepared.call))
         return Part(
             self.rows,
             self.table.values[self.rows],
@@ -75,7 +75,7 @@ class DenseAnswer(Answer):
     @cached_property
     def _apart(self) -> Tensor | None:
         batch = find_batch(self.prepared.call)
-        plain = self.level == "graph" and self.question.edge_scores is None and self.question.start is None
+        plain = self.level == "graph" and self.question.edge_scores is None
         if not plain or len(self.rows) == 1 or batch is None:
             return None
         graphs = torch.arange(int(batch.max()) + 1, device=batch.device)
@@ -142,12 +142,12 @@ class DenseAnswer(Answer):
         last = self.prepared.flow.operations[-LAST:]
         if not self.question.logits or not any(op_schema(op).squashes for op in last):
             return None
-        found = reader.output_at(reader.path.steps, self.question.of, self.question.start)
+        found = reader.output_at(reader.path.steps, self.question.of)
         return None if torch.equal(found, self.table.values[self.rows]) else found
 
     def _entry_scores(self, reader: Reader) -> Callable[[int], dict[str, Any]]:
         place, of = reader.place, self.question.of
-        source = reader.source(of, self.question.start)
+        source = reader.source(of)
         among, own, size = place.here(place.field), place.nodes, place.num_nodes
         if of != "feature":
             edges = find_edge_index(self.prepared.call)
@@ -162,14 +162,14 @@ class DenseAnswer(Answer):
     def _typed_scores(self, reader: Reader) -> Callable[[int], dict[str, Any]]:
         q, of = self.question, self.question.of
         if of == "node":
-            objects = score_objects(reader, q.edge_scores, find_edges(self.prepared.call), q.start)
+            objects = score_objects(reader, q.edge_scores, find_edges(self.prepared.call))
             return lambda number: {
                 "products": tuple(sorted(objects.products)),
                 "node_scores": {kind: s[number] for kind, s in objects.nodes.items()},
                 "edge_scores": None if objects.edges is None else {k: s[number] for k, s in objects.edges.items()},
             }
         score = score_typed_edges if of == "edge" else score_typed_entries
-        scores = score(reader, reader.source(of, q.start))
+        scores = score(reader, reader.source(of))
         return lambda number: {f"{of}_scores": {kind: s[number] for kind, s in scores.items()}}
 
 

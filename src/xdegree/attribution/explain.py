@@ -102,7 +102,7 @@ def explain(
     edge_scores: EdgeScores | None = None,
     level: Level | None = None,
     output: Any = None,
-    start: str | None = None,
+    start: Any = None,
     layer: str | None = None,
     options: Options | None = None,
     memory: Memory = None,
@@ -138,8 +138,11 @@ def explain(
             does) or the ``"mean"`` of the two scores (as the paper says).
         level: what the rows of the output are, ``"node"``, ``"link"`` (by ``edge_label_index``) or ``"graph"``;
             found by their number by default.
-        output: which part of the output is explained, for models that return several, as a dict by node type.
-        start: for integer inputs: the module (for example the embedding) whose output is decomposed instead of ``x``.
+        output: which part of the output is explained, for models that return several: a key, a position, the name of a
+            field, or a tuple of them, one per level. What does not reach it needs no rules.
+        start: where the rows of nodes are, if not in ``x``: a module (its name or itself), whose output is split; the
+            name of a parameter, a buffer or an argument; a tensor; a list of these; or a dict of them by type of node.
+            Found automatically where there is only one candidate.
         layer: where ``"strength"`` is read, as a probe of `decompose`; found automatically by default.
         options: choices among rules; with the default, a group and all the rest add up to the output.
         memory: budget for the portions, as in `decompose`.
@@ -160,11 +163,13 @@ def explain(
         An `Explanation`, or a `HeteroExplanation` for several types of nodes. For several rows an `Explanations`, a
         sequence of them.
     """
-    prepared = PreparedCall.of(model, args, {**kwargs, **(model_kwargs or {})}, trust_neighborhood).of_part(output)
+    given = {**kwargs, **(model_kwargs or {})}
+    prepared = PreparedCall.of(model, args, given, trust_neighborhood, start)
     options = chosen_options(options, of)
-    source = prepared.source(of, start)  # says what is wrong with the features
+    source = prepared.source(of)  # says what is wrong with the features
+    prepared = prepared.of_part(output)
     path = on_path(source, baseline, steps).path
-    question = Question(target, reading, edge_scores, of, start, layer, options, memory, logits, path)
+    question = Question(target, reading, edge_scores, of, layer, options, memory, logits, path)
     _check_layer(prepared.model, layer)
     sampling = None if num_neighbors is None else _sampling(num_neighbors, seed)
     table = prepared.table(level)
@@ -277,7 +282,7 @@ class Answer:
 
     def baseline(self, reader: Reader) -> Tensor | None:
         """What is explained at the baseline, where that is not just zeros in one step."""
-        return None if reader.path.is_trivial else reader.output_at(0, self.question.of, self.question.start)
+        return None if reader.path.is_trivial else reader.output_at(0, self.question.of)
 
     def _predictions(self, place: Place, rows: list[int]) -> Tensor:
         """The model's own; on trust those of the neighborhood, of all neighbors."""

@@ -38,6 +38,18 @@ FUNCTIONS: list[Any] = []
 """The Python functions among the keys, which a run has to intercept."""
 
 
+REFUSED: dict[Any, str] = {
+    torch.autograd.grad: (
+        "the model takes a gradient inside of its forward pass (torch.autograd.grad), as for forces; what portions"
+        " contribute to a gradient has no rule. Explain the output that the gradient is taken of"
+    ),
+    torch.autograd.backward: (
+        "the model takes a gradient inside of its forward pass (backward()); what portions contribute to a gradient has"
+        " no rule. Explain the output that the gradient is taken of"
+    ),
+}
+"""Python functions that are no operations on portions, and why."""
+
 RowWise = Literal["elements", "columns", "weights", "shape"]
 ROW_WISE: dict[Any, RowWise] = {}
 """Operations that treat each row of their operands by itself, and how; the same rule then holds for single rows."""

@@ -18,8 +18,10 @@ from torch import Tensor, nn
 from ..engine.portions import leaves
 from ..engine.sparse_rows import TooMuch
 from ..model_call.call import Level, ModelCall, Table, as_table, check_call, find_batch, find_edge_index, model_call
+from ..model_call.outputs import only_part
 from ..model_call.shadow_model import Plain, run_plain, shadow_of
 from ..model_call.split_points import Of, Source, find_source
+from ..model_call.starts import located
 from .message_flow import Incoming, MessageFlow, Sampling, watched_pass
 
 SMALL = 2**13
@@ -88,19 +90,31 @@ class PreparedCall:
         self.margin = 0
         """Hops that a cut needs beyond the rounds of messages: 1 where layers look at the degrees of neighbors."""
         self._marks: dict[str, Any] | None = None
-        self._sources: dict[tuple[Of, str | None], Source] = {}
+        self._sources: dict[Of, Source] = {}
 
     @classmethod
-    def of(cls, model: Any, args: tuple[Any, ...], kwargs: dict[str, Any], trust: bool = False) -> "PreparedCall":
+    def of(
+        cls, model: Any, args: tuple[Any, ...], kwargs: dict[str, Any], trust: bool = False, start: Any = None
+    ) -> "PreparedCall":
         """The user's model and its arguments; or, in the place of the model, what was prepared before."""
         if not isinstance(model, PreparedCall):
-            return cls(model, model_call(model, args, kwargs), trust)
+            return cls(model, model_call(model, args, kwargs), trust).from_start(start)
         if args or kwargs:
             raise TypeError(
                 "the model's arguments were given to prepare() already"
                 f" (got {len(args)} more and {sorted(kwargs)}); prepare another call for other arguments"
             )
-        return model
+        return model if start is None else model.from_start(start)
+
+    def from_start(self, start: Any) -> "PreparedCall":
+        """The same with the rows of nodes where ``start`` says, or in the only place where they can be."""
+        call = located(self.model, replace(self.call, spots=None), start)
+        if call.spots is None and self.call.spots is None:
+            return self
+        other = copy(self)
+        other.call, other._sources = call, {}
+        other.__dict__.pop("incoming", None)  # it knows the number of nodes
+        return other
 
     @cached_property
     def _pass(self) -> tuple[Any, MessageFlow]:
@@ -119,14 +133,16 @@ class PreparedCall:
         """How messages were passed on the way."""
         return self._pass[1]
 
-    def source(self, of: Of = "node", start: str | None = None) -> Source:
+    def source(self, of: Of = "node") -> Source:
         """Where portions start; features are checked once."""
-        if (of, start) not in self._sources:
-            self._sources[of, start] = find_source(self.model, self.call, of, start)
-        return self._sources[of, start]
+        if of not in self._sources:
+            self._sources[of] = find_source(self.call, of)
+        return self._sources[of]
 
     def of_part(self, part: Any) -> "PreparedCall":
-        """The same for another part of the output."""
+        """The same for another part of the output; by default for the only one that can be explained."""
+        if part is None and not self.trust:
+            part = only_part(self.output)
         if part == self.call.part:
             return self
         other = copy(self)
@@ -443,7 +459,7 @@ def subgraph_call(
             return value[edges if of_edges else nodes]
         return value
 
-    return call.mapped(part)
+    return call.mapped(part).of_nodes(nodes)
 
 
 def _checksum(value: Tensor) -> Any:

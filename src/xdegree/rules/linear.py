@@ -218,6 +218,17 @@ def lerp(call: Call, a: Tensor, b: Tensor, weight: Any) -> Tensor:
     return _add(call, a, step)
 
 
+@rule(aten.xlogy)
+def xlogy(call: Call, a: Any, b: Any) -> Tensor:
+    """a·log b, as the logarithm and the product would give it; 0 where a is."""
+    a, b = (x if isinstance(x, Tensor) else torch.tensor(x, dtype=call.total.dtype) for x in (a, b))
+    log: Any = total_of(b).log()
+    if carries(b):
+        log = Portions(log, telescope(Call(aten.log.default, log, call.groups, call.options), torch.log, b))
+    target = _dense(mul(Call(aten.mul.Tensor, call.total, call.groups, call.options), a, log))
+    return torch.where((total_of(a) == 0) | ~target.isfinite(), torch.zeros_like(target), target)
+
+
 @rule(aten.glu)
 def glu(call: Call, x: Portions, dim: int = -1) -> Tensor:
     """a·σ(b) of two halves: the gate is an activation, the product target × target."""
