@@ -4,12 +4,14 @@
 ``make coverage`` runs it and prints how many work, with the reason of each miss; the suite runs it too.
 """
 
+import functools
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import example_models as m
+import stranger_models as s
 import torch
 import torch_geometric.nn as pyg
 from cases import DEGREE, META, PAIR_ATTR, TYPED, noise, seeded
@@ -63,19 +65,22 @@ def ex(name: str, build: Callable[[], Any], *args: Any, without: tuple[str, ...]
     return Example(name, build, args, ask, without, prepare)
 
 
+QUESTION = ("index", "target", "of", "ids", "level")
+
+
 def tried(example: Example) -> str:
     """Why a call does not work or breaks a law; empty if all is well."""
     model = example.model()
-    given = {name: example.ask[name] for name in ("start", "output") if name in example.ask}
+    given = {name: value for name, value in example.ask.items() if name not in QUESTION}
     laws = [law for law in ALWAYS if law not in example.without]
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             found = explain(model, *example.args, **example.ask)
-            one = found[0] if example.ask.get("index") == "all" or isinstance(example.ask.get("index"), list) else found
-            if not all(bool(s.isfinite().all()) for s in _tensors(one.scores)):
+            one = found[0] if isinstance(found, Sequence) else found
+            if not all(bool(t.isfinite().all()) for t in _tensors(one.scores)):
                 return "scores are not finite"
-            if not any(bool(s.any()) for s in _tensors(one.scores)):
+            if not any(bool(t.any()) for t in _tensors(one.scores)):
                 return "all scores are 0"
             if example.ask.get("of", "node") in ("node", "feature"):
                 check_laws(model, *example.args, laws=laws, **given)
@@ -170,7 +175,7 @@ CONVS = {
     "gps free": lambda i, o: pyg.GraphConv(i, o, aggr="mean"),
 }
 CITATION = [
-    *(ex(f"cora {name}", lambda c=conv: m.Cora(c), X, SORTED, index=5, without=ZEROS if name in ("arma", "gen") else ()) for name, conv in CONVS.items()),
+    *(ex(f"cora {name}", lambda c=conv: m.Cora(c), X, SORTED, index=5, without=ZEROS if name in ("arma", "gen", "sage lstm") else ()) for name, conv in CONVS.items()),
     *(ex(f"cora {name}, all nodes", lambda c=CONVS[name]: m.Cora(c), X, EDGES, index="all") for name in ("gcn", "sage", "gin")),
     *(ex(f"cora {name}, Data", lambda c=CONVS[name]: m.Cora(c), DATA, index=3) for name in ("gcn", "chebnet")),
     *(ex(f"cora {name}, {of}s", lambda c=CONVS[name]: m.Cora(c), X, EDGES, index=3, of=of) for name in ("gcn", "sage") for of in ("edge", "feature")),
@@ -266,3 +271,105 @@ TIME = [
     ex("bipartite", m.BipartiteSAGE, {"user": features(5, 4), "item": features(7, 3)}, {("user", "buys", "item"): RATES, ("item", "of", "user"): RATES.flip(0)}, index=2) if False else ex("recurrent gcn, all", m.GConvGRU, noise(N, 3, 4), EDGES, index="all"),
 ]
 EXAMPLES = [*CITATION, *RELATIONS, *LINKED, *WHOLE, *TIME]
+
+
+def _batch_of_loader() -> Data:
+    """What a NeighborLoader gives: seeds first, their own numbers in n_id."""
+    nodes = torch.tensor([5, 2, 4, 6, 3, 0, 1, 7])
+    place = torch.full((N,), -1)
+    place[nodes] = torch.arange(len(nodes))
+    inside = (place[EDGES] >= 0).all(0)
+    return Data(x=X[nodes], edge_index=place[EDGES[:, inside]], n_id=nodes, batch_size=2, input_id=torch.tensor([5, 2]))
+
+
+def _dense_adj() -> Tensor:
+    adj = to_torch_coo_tensor(EDGES, size=N).to_dense().double()
+    return adj / adj.sum(1, keepdim=True)
+
+
+MOLECULES = Batch.from_data_list(
+    [Data(z=Z[:5], edge_index=GRAPHS[0].edge_index, bond=torch.arange(GRAPHS[0].num_edges) % 4),
+     Data(z=Z[5:], edge_index=GRAPHS[1].edge_index, bond=torch.arange(GRAPHS[1].num_edges) % 4)]
+)  # fmt: skip
+JOINED = torch.cat([RATES, RATES.flip(0)], 1) + torch.tensor([[0], [5]]).repeat(1, 16) * torch.tensor([[1] * 8 + [0] * 8, [1] * 8 + [0] * 8]) if False else torch.stack([torch.cat([RATES[0], RATES[1] + 5]), torch.cat([RATES[1] + 5, RATES[0]])])
+TEXTS = [f"node {i}" for i in range(N)]
+STRANGERS = [
+    ex("named tuple", s.Named, X, EDGES, index=5, output="logits"),
+    ex("named tuple by position", s.Named, X, EDGES, index=5, output=0),
+    ex("typed named tuple", s.TypedResult, X, EDGES, index=5, output="pred"),
+    ex("nested lists", s.Nested, X, EDGES, index=5, output=("heads", 0)),
+    ex("nested lists, deeper", s.Nested, X, EDGES, index=5, output=("heads", 1, 0)),
+    ex("dataclass", s.AsDataclass, X, EDGES, index=5, output="logits"),
+    ex("dataclass, hidden", s.AsDataclass, X, EDGES, index=5, output="embeddings"),
+    ex("namespace", s.AsNamespace, X, EDGES, index=5, output="out"),
+    ex("side loss", s.SideLoss, X, EDGES, index=5, output=0),
+    ex("side loss, edges", s.SideLoss, X, EDGES, index=5, output=0, of="edge"),
+    ex("experts", s.MoE, X, EDGES, index=5, output=0, without=SOFT),
+    ex("several tasks", s.MultiTask, X, EDGES, index=5, output="toxic"),
+    ex("edges first", s.EdgesFirst, EDGES, X, index=5),
+    ex("other names", s.OtherName, EDGES, X, index=5),
+    ex("other names, Data", lambda: (lambda net: lambda features, edge_index: net(edge_index, features))(seeded(s.OtherName())), DATA, index=5),
+    ex("time first", s.WithTime, torch.tensor(0.5).double(), X, EDGES, index=5),
+    ex("sparse features, coo", s.SparseFeatures, X.relu().to_sparse(), to_torch_coo_tensor(EDGES, size=N).double(), index=5),
+    ex("sparse features, csr", s.SparseFeatures, X.relu().to_sparse_csr(), to_torch_csr_tensor(EDGES, size=N).double(), index=5),
+    ex("sparse features, linear", s.SparseLinear, X.relu().to_sparse(), EDGES, index=5, without=ZEROS),
+    ex("dense adjacency", s.Kipf, X, _dense_adj(), index=5),
+    ex("dense adjacency, all", s.Kipf, X, _dense_adj(), index="all"),
+    ex("degrees looked up", s.DegreeBuckets, EDGES, N, index=5),
+    ex("ids looked up", lambda: s.IdEmbedding(30), torch.arange(N) + 7, EDGES, index=5),
+    ex("ids looked up, by name", lambda: s.IdEmbedding(30), torch.arange(N) + 7, EDGES, index=5, start="emb"),
+    ex("ids looked up, features", lambda: s.IdEmbedding(30), torch.arange(N) + 7, EDGES, index=5, of="feature"),
+    ex("x=None and a table", lambda: s.EmbeddingTable(N), None, EDGES, index=5),
+    ex("a table beside features", lambda: s.EmbeddingTable(N), X, EDGES, index=5, start="table", without=SOFT),
+    ex("a table and features", lambda: s.EmbeddingTable(N), X, EDGES, index=5, start=["table", "x"]),
+    ex("a parameter", lambda: s.ParameterTable(N), EDGES, index=5),
+    ex("a parameter, edges", lambda: s.ParameterTable(N), EDGES, index=5, of="edge"),
+    ex("a buffer", lambda: s.ParameterTable(N, trained=False), EDGES, index=5),
+    ex("a buffer by name", lambda: s.ParameterTable(N, trained=False), EDGES, index=5, start="x"),
+    ex("a parameter in a list", lambda: s.TableInList(N), EDGES, index="all"),
+    ex("users and items", lambda: s.UserItem(5, 7), JOINED, RATES[0], RATES[1], index=2, start={"user": "user_embedding", "item": "item_embedding"}),
+    ex("users and items by weights", lambda: s.UserItem(5, 7), JOINED, RATES[0], RATES[1], index=2, start={"user": "user_embedding.weight", "item": "item_embedding.weight"}),
+    ex("words", s.TokenGraph, Z, PAIR_EDGES, PAIR_BATCH, index=0, start="word", without=SOFT),
+    ex("words and positions", s.TokenGraph, Z, PAIR_EDGES, PAIR_BATCH, index=0, start=["word", "position"]),
+    ex("atoms and bonds", s.Molecule, MOLECULES, index=0, without=SOFT),
+    ex("atoms and bonds by z", s.Molecule, MOLECULES, index=0, start="z", without=SOFT),
+    ex("own attention", lambda: s.Two(s.OwnAttention), X, EDGES, index=5),
+    ex("scatter only", s.ScatterOnly, X, EDGES, index=5),
+    ex("virtual node", s.VirtualNode, X, PAIR_EDGES, PAIR_BATCH, index=0, without=SOFT),
+    ex("line graph", s.EdgePooler, X, PAIR_EDGES, PAIR_BATCH, index=0, without=ZEROS),
+    ex("plain transformer", s.GraphTransformer, X, EDGES, index=5, without=SOFT + FUSED),
+    ex("history by lstm", s.Seq2Graph, noise(N, 5, 4), EDGES, noise(E).abs(), index=5),
+    ex("traffic", s.STGCN, noise(N, 2, 8), EDGES, index=5),
+    ex("two graphs", s.Siamese, X, EDGES, features(6, 4, seed=4), EDGES[:, (EDGES < 6).all(0)], index=0, without=SOFT),
+    ex("two graphs, the other", s.Siamese, X, EDGES, features(6, 4, seed=4), EDGES[:, (EDGES < 6).all(0)], index=0, start="x_other", without=SOFT),
+    ex("lightning-like", s.Lightning, X, EDGES, index=5),
+    ex("lightning-like, Data", s.Lightning, DATA, index=5),
+    ex("everything in a dict", s.GNNWithDict, {"x": X, "edge_index": EDGES}, index=5, start="x") if False else ex("named arguments only", s.KwargsOnly, index=5, features=X, edge_index=EDGES),
+    ex("any arguments", s.Varargs, X, EDGES, index=5),
+    ex("points with features", s.Positional, X, POS, EDGES, index=5, without=SOFT),
+    ex("points with features, positions", s.Positional, X, POS, EDGES, index=5, start="pos", without=SOFT),
+    ex("page rank inside", s.PPRGo, X, EDGES, index=5),
+    ex("egnn", s.EGNN, X, POS, PAIR_EDGES, PAIR_BATCH, index=0, output=0, start="h", without=SOFT),
+    ex("egnn, positions", s.EGNN, X, POS, PAIR_EDGES, PAIR_BATCH, index=0, output=0, start="x", without=SOFT),
+    ex("xlogy", s.Entropy, X, EDGES, index=5, without=SOFT),
+    ex("take", s.TakeRows, X, EDGES, index=5),
+    ex("two pools", s.GraphLevelTwoPools, X, PAIR_EDGES, PAIR_BATCH, index=0),
+    ex("two pools, Batch", s.GraphLevelTwoPools, GRAPHS),
+    ex("loader's batch", m.BatchTaking, _batch_of_loader(), index=0),
+    ex("loader's batch, tensors from it", m.SAGE, _batch_of_loader(), index=[0, 1]),
+    ex("texts as ids", s.Two, X, EDGES, index="node 5", ids=TEXTS),
+    ex("texts as ids, a mapping", s.Two, X, EDGES, index=["node 5", "node 1"], ids={t: i for i, t in enumerate(TEXTS)}),
+    ex("scripted", s.Two, X, EDGES, index=5, prepare=lambda net: torch.jit.script(net)),
+    ex("traced", s.Two, X, EDGES, index=5, prepare=lambda net: torch.jit.trace(net, (X, EDGES), check_trace=False)),
+    ex("scripted, all", s.Two, X, EDGES, index="all", prepare=lambda net: torch.jit.script(net)),
+    ex("scripted, graphs", lambda: s.GraphLevelTwoPools(), X, PAIR_EDGES, PAIR_BATCH, index=0),
+    ex("compiled", s.Two, X, EDGES, index=5, prepare=lambda net: torch.compile(net)),
+    ex("exported", s.Two, X, EDGES, index=5, prepare=lambda net: torch.export.export(net, (X, EDGES), strict=False).module()),
+    ex("data parallel", s.Two, X, EDGES, index=5, prepare=nn.DataParallel),
+    ex("data parallel, Data", s.Two, DATA, index=5, prepare=nn.DataParallel),
+    ex("a function", lambda: (lambda net: lambda x, e: net(x, e).softmax(-1))(seeded(s.Two())), X, EDGES, index=5, without=SOFT),
+    ex("a method", lambda: seeded(s.Two()).embed, X, EDGES, index=5),
+    ex("partial", lambda: functools.partial(seeded(s.Two()), edge_index=EDGES), X, index=5),
+    ex("a table of a function", lambda: (lambda table, net: lambda e: net(table, e))(X, seeded(s.Two())), EDGES, index=5, start=X),
+]
+EXAMPLES += STRANGERS

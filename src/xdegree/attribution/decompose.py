@@ -17,7 +17,7 @@ from ..engine.sparse_rows import ActiveRows, NeedsWhole, Singles, SparseRows
 from ..engine.torch_private import tree_flatten, tree_iter, tree_unflatten
 from ..locality.prepared import Model, PreparedCall
 from ..model_call.call import ModelCall, check_call, mapped_tensors, model_call
-from ..model_call.groups import number_of, shares, some
+from ..model_call.groups import by_ids, ids_of, number_of, shares, some
 from ..model_call.shadow_model import shadow_of
 from ..model_call.split_points import Of, Path, Source, find_source
 from ..model_call.starts import located
@@ -79,6 +79,7 @@ def decompose(
     steps: int = 1,
     options: Options | None = None,
     memory: Memory = None,
+    ids: Any = None,
     model_kwargs: Mapping[str, Any] | None = None,
     **kwargs: Any,
 ) -> Decomposition:
@@ -108,6 +109,7 @@ def decompose(
             the baseline. Each step is a pass, with activations taken target last and biases in the background.
         options: choices among rules.
         memory: budget in bytes for the portions (or as text, ``"2GB"``); by default a quarter of what is free.
+        ids: what you call the nodes, as in `explain`; groups are then lists of ids.
         model_kwargs: keyword arguments of the model whose names are taken by this function.
         **kwargs: all other keyword arguments of the model.
     """
@@ -119,6 +121,7 @@ def decompose(
         prepared = PreparedCall.of(model, args, given, start=start)
         prepared = prepared if output is None else prepared.of_part(output)
         source = on_path(prepared.source(of), baseline, steps)
+        groups = by_ids(groups, None if ids is None else ids_of(ids, len(source.rows)))
         found = decompose_source(prepared.model, prepared.call, source, groups, probes, options, memory)
         prepared.confirm_output(found.total)
         return found
@@ -126,6 +129,7 @@ def decompose(
     check_call(model, call)
     call = located(model, call, start)
     source = on_path(find_source(call, of), baseline, steps)
+    groups = by_ids(groups, None if ids is None else ids_of(ids, len(source.rows)))
     return decompose_source(model, call, source, groups, probes, options, memory)
 
 

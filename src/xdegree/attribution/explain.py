@@ -16,6 +16,7 @@ from ..engine.sparse_rows import NeedsWhole, TooMuch
 from ..locality.message_flow import Incoming, Sampling
 from ..locality.prepared import BEYOND, Model, Place, PreparedCall
 from ..model_call.call import Level, Table, check_rows, find_edge_index, find_edges, short
+from ..model_call.groups import by_ids, ids_of
 from ..model_call.split_points import Of
 from ..results.explanation import Explanation
 from ..results.explanations import Explanations, NodeExplanations
@@ -112,6 +113,7 @@ def explain(
     num_neighbors: int | None = None,
     seed: int = 0,
     trust_neighborhood: bool = False,
+    ids: Any = None,
     model_kwargs: Mapping[str, Any] | None = None,
     **kwargs: Any,
 ) -> Any:
@@ -156,6 +158,8 @@ def explain(
         seed: of the sample.
         trust_neighborhood: for graphs too large for one plain pass: take it on trust that nodes outside of the
             neighborhood do not affect a node's prediction. The explanation then says that it is not verified.
+        ids: what you call the nodes: a list in their order, or a mapping from each id to its row. ``index`` of a node
+            is then an id, and the explanation has them as ``ids``. ``n_id`` of a loader's batch is kept there too.
         model_kwargs: keyword arguments of the model whose names are taken by this function.
         **kwargs: all other keyword arguments of the model.
 
@@ -175,13 +179,28 @@ def explain(
     table = prepared.table(level)
     batch = prepared.call.data
     each = isinstance(batch, Batch) and table.level == "graph" and index is None
+    names = _names(prepared, ids)
+    if ids is not None and table.level == "node":
+        index = by_ids(index, names)
     rows, single = check_rows("all" if each else index, table)
     with whole_survey(prepared.model, prepared.call, source):
-        found = Answer(prepared, question, table, rows, sampling).explanations(single)
+        found = Answer(prepared, question, table, rows, sampling, names).explanations(single)
     _warn(found[0])
     if each:
         return Explanations([_local(e, batch) for e in found])
     return found[0] if single else found
+
+
+def _names(prepared: PreparedCall, ids: Any) -> tuple[Any, ...] | None:
+    """What the user calls the nodes."""
+    x = prepared.call.x
+    if ids is None:
+        kept = prepared.call.get("n_id")
+        plain = isinstance(x, Tensor) and isinstance(kept, Tensor) and kept.shape == x.shape[:1]
+        return tuple(kept.tolist()) if plain else None
+    if not isinstance(x, Tensor):
+        raise TypeError("ids are for graphs with one type of nodes; translate those of several types yourself")
+    return ids_of(ids, len(x))
 
 
 def _check_layer(model: Any, layer: str | None) -> None:
@@ -208,6 +227,7 @@ class Answer:
     table: Table
     rows: list[int]
     sampling: Sampling | None = None
+    ids: tuple[Any, ...] | None = None
 
     @property
     def level(self) -> Level:
@@ -222,7 +242,7 @@ class Answer:
             return self.of_nodes(parts, single)
         from .dense import DenseAnswer
 
-        whole = DenseAnswer(self.prepared, self.question, self.table, self.rows, self.sampling)
+        whole = DenseAnswer(self.prepared, self.question, self.table, self.rows, self.sampling, self.ids)
         return self.of_nodes([whole.of_all_nodes()], single) if plain else whole.of_entries()
 
     def tensor(self, rows: list[int]) -> Tensor:
@@ -315,6 +335,7 @@ class Answer:
             "options": options,
             "level": self._stated_level,
             "steps": q.path.steps,
+            "ids": self.ids,
         }
 
     def of_nodes(self, parts: "list[Part]", single: bool) -> Sequence[Explanation]:
@@ -477,6 +498,7 @@ def _local(e: Explanation, batch: Any) -> Explanation:
     return replace(
         e,
         index=0,
+        ids=None if e.ids is None else e.ids[low:high],
         num_nodes=high - low,
         nodes=torch.arange(high - low, device=e.nodes.device),
         node_scores=nodes(e.node_scores),

@@ -45,7 +45,7 @@ class ModelCall:
             return {kind: side_by_side(self._rows_at(spots)) for kind, spots in self.spots.items()}
         if self.spots is not None:
             return side_by_side(self._rows_at(self.spots))
-        named = self.get("x", "x_dict")
+        named = self.get("x", "x_dict", *FEATURES)
         if named is not None or not self.args:
             return named
         return None if isinstance(self.args[0], BaseData) else self.args[0]

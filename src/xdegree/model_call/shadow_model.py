@@ -29,8 +29,8 @@ Watch = Callable[[str, Any], None]
 def shadow_of(model: Any, run: Run | None = None, watch: Watch | None = None, caches: bool = False) -> Any:
     """Copy the tree of modules, not the parameters; callables that are no modules are returned as they are.
 
-    Without ``caches``, layers forget what they keep from one call to the next (``GCNConv(cached=True)``): it is
-    computed anew from the arguments, which `check_caches` shows to be the same.
+    Without ``caches``, layers forget features that they keep from one call to the next (``SGConv(cached=True)``): they
+    are computed anew from the arguments, which `check_caches` shows to give the same.
 
     With a ``run``, the shadow tells it the path of the module at work and hands modules whose type has a rule
     to it; ``watch(path, value)`` sees every module's output, and its first input that carries portions as
@@ -70,8 +70,9 @@ def run_plain(model: Any, call: ModelCall, *replaced: tuple[Any, Any]) -> Any:
 
 
 def _warm(module: nn.Module) -> list[str]:
-    """The attributes in which a layer of PyG keeps what it computed before."""
-    return [name for name, value in vars(module).items() if name.startswith("_cached") and value is not None]
+    """The attributes in which a layer of PyG keeps what it computed of features before; edges may stay there."""
+    kept = {name: value for name, value in vars(module).items() if name.startswith("_cached")}
+    return [name for name, value in kept.items() if isinstance(value, Tensor) and value.is_floating_point()]
 
 
 def check_caches(model: Any, call: ModelCall) -> None:

@@ -167,6 +167,8 @@ def _look(model: Any, call: ModelCall, start: Any) -> _Seen:
         with torch.no_grad(), reads:
             plain.run(called)
     except Exception as error:
+        if start is None and isinstance(call.x, Mapping):
+            _refuse_types(call.x, error)
         if start is not None or not _is_features(call.x):
             raise
         raise TypeError(f"{_what_x_is(call)}; {_advice(call)}") from error
@@ -174,9 +176,23 @@ def _look(model: Any, call: ModelCall, start: Any) -> _Seen:
     return seen
 
 
+def _refuse_types(x: Mapping[Any, Any], error: Exception) -> None:
+    """Say which type has no features, if the model raises without them."""
+    if not x:
+        raise ValueError("the dict of node features is empty") from error
+    for kind, value in x.items():
+        if not _is_matrix(value):
+            got = value.dtype if isinstance(value, Tensor) else type(value).__name__
+            raise TypeError(
+                f"node features of type {kind!r} must be floating point to be split into portions (got {got}); convert"
+                " them: .float()"
+            ) from error
+
+
 def _is_features(x: Any) -> bool:
     """Whether this stands where features are expected, so that a model that raises was given the wrong ones."""
-    return x is None or (isinstance(x, Tensor) and not is_edges(x)) or type(x).__module__ == "numpy"
+    plain = isinstance(x, list) or type(x).__module__ == "numpy"
+    return x is None or plain or (isinstance(x, Tensor) and not is_edges(x))
 
 
 def _open(value: Any) -> Any:
@@ -396,11 +412,7 @@ def _what_x_is(call: ModelCall) -> str:
     x = call.x
     if isinstance(x, Tensor):
         return f"node features must be floating point to be split into portions (got {x.dtype})"
-    return (
-        "the model got no node features x"
-        if x is None
-        else f"node features must be a float tensor (got {type(x).__name__})"
-    )
+    return f"node features must be a float tensor, the model's argument x (got {type(x).__name__})"
 
 
 def _advice(call: ModelCall) -> str:
@@ -479,6 +491,7 @@ def _own_table(seen: _Seen, name: str, tensor: Tensor) -> Spots | None:
     if isinstance(module, TABLES):
         return None if owner in seen.outputs else (Held(name, _original(seen, name, tensor)),)
     library = type(module).__module__.startswith(("torch.nn", "torch_geometric.nn")) and module is not seen.model
+    library = library and not isinstance(module, nn.ParameterList | nn.ParameterDict)
     if module is not None and (library or isinstance(module, MessagePassing | nn.Linear)):
         return None
     return (Held(name, _original(seen, name, tensor)),)
