@@ -456,10 +456,15 @@ def subgraph_call(
             return len(nodes)
         if isinstance(value, Tensor) and value.dim() and value.shape[0] in (n, e):
             of_edges = value.shape[0] == e and (n != e or name.startswith("edge"))
-            return value[edges if of_edges else nodes]
+            return _some_rows(value, edges if of_edges else nodes)
         return value
 
     return call.mapped(part).of_nodes(nodes)
+
+
+def _some_rows(value: Tensor, rows: Tensor) -> Tensor:
+    """Some of the rows, of a sparse matrix too."""
+    return value[rows] if value.layout == torch.strided else value.to_dense()[rows].to_sparse(layout=value.layout)
 
 
 def _checksum(value: Tensor) -> Any:
