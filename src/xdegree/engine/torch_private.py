@@ -116,7 +116,7 @@ def set_fused_kernels(attention: bool, onednn: bool) -> None:
 
 def inner_module(module: nn.Module) -> nn.Module | None:
     """The module that ``torch.compile`` wrapped, if it made this one."""
-    return module._modules["_orig_mod"] if "_orig_mod" in module._modules else None
+    return next((inner for name, inner in module.named_children() if name == "_orig_mod"), None)
 
 
 def trains(module: nn.Module) -> bool:

@@ -160,7 +160,7 @@ class PreparedCall:
     def incoming(self) -> Incoming | None:
         """Who receives messages from whom; None where edges are unknown, or messages go in no or both directions."""
         edges, x = find_edge_index(self.call), self.call.x
-        if edges is None or self.flow.direction is None or not isinstance(x, Tensor):
+        if edges is None or self.flow.direction is None or not isinstance(x, Tensor) or self.call.is_stack:
             return None
         if edges.numel() and not (0 <= int(edges.min()) and int(edges.max()) < len(x)):
             return None

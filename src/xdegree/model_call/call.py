@@ -18,7 +18,7 @@ from ..engine.process_state import RandomStates, random_states
 from ..engine.registry import MissingRuleError
 from ..engine.torch_private import inner_module, trains
 from .outputs import opened, parts_of, picked
-from .spots import Held, Pairs, Spots, apart, follow, side_by_side
+from .spots import Argument, Held, Pairs, Spots, apart, follow, side_by_side
 
 
 @dataclass(frozen=True)
@@ -49,6 +49,11 @@ class ModelCall:
         if named is not None or not self.args:
             return named
         return None if isinstance(self.args[0], BaseData) else self.args[0]
+
+    @property
+    def is_stack(self) -> bool:
+        """Whether the rows are the nodes of several graphs of the same size, ``[graphs, nodes, …]``."""
+        return isinstance(self.spots, tuple) and any(isinstance(s, Argument) and s.stacked for s in self.spots)
 
     def _rows_at(self, spots: Spots) -> list[Tensor]:
         return [spot.rows(self.at) for spot in spots]
@@ -220,14 +225,13 @@ def model_call(model: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> 
 
 
 def _check_list(args: tuple[Any, ...], required: int) -> None:
-    """Refuse a list that holds the model's arguments, or graphs; a list of features, one per hop, is an argument."""
+    """Refuse a list that holds graphs, or the model's arguments where it takes more than one."""
     first = args[0][0]
     if isinstance(first, BaseData):
         raise TypeError(
             f"the graphs came as a {type(args[0]).__name__}; put them into a batch: Batch.from_data_list(graphs)"
         )
-    alike = all(isinstance(t, Tensor) and t.is_floating_point() and t.shape[:1] == first.shape[:1] for t in args[0])
-    if isinstance(first, Tensor) and (not alike or required > len(args)):
+    if isinstance(first, Tensor) and required > len(args):
         raise TypeError(
             f"the model's arguments came as a {type(args[0]).__name__}; give them one by one: (model, x, edge_index)"
         )
@@ -404,12 +408,14 @@ def as_table(output: Any, call: ModelCall, level: Level | None = None) -> Table:
         raise TypeError(f"the model must return one float tensor to be explained (got {got}{keys}); {advice}")
     if level is not None and level not in get_args(Level):
         raise ValueError(f"level must be one of {get_args(Level)} (got {level!r})")
+    if call.is_stack and output.dim() > 2 and output.shape[:2].numel() == len(call.x):
+        output = output.flatten(0, 1)
     level = _level(output, call) if level is None else level
     rows = _rows(call, level)
     # Without knowing better, a vector holds the classes of a graph, but one number per node or link.
     single = output.dim() == 0 or (output.dim() == 1 and level == "graph" and len(output) != rows)
     values = output.reshape(1, -1) if single else output.reshape(len(output), -1)
-    if rows is not None and len(values) != rows:
+    if rows is not None and len(values) != rows and not (level == "node" and len(values) == call.get("batch_size")):
         raise ValueError(f"level={level!r} means {rows} rows, but the model's output has {list(output.shape)}")
     return Table(values, level)
 
@@ -419,7 +425,7 @@ def _level(output: Tensor, call: ModelCall) -> Level:
     links = _rows(call, "link")
     if links is not None and rows == links:
         return "link"
-    if isinstance(call.x, Tensor) and rows == len(call.x):
+    if isinstance(call.x, Tensor) and rows in (len(call.x), call.get("batch_size")):
         return "node"
     edges = find_edge_index(call)
     if edges is not None and output.dim() and rows == edges.shape[1] > 1 and find_batch(call) is None:

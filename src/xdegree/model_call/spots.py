@@ -28,11 +28,14 @@ class Argument:
 
     way: tuple[Any, ...]
     """The position or name of the argument, and what leads on inside of it: ``(0,)``, ``("data", "user", "x")``."""
+    stacked: bool = False
+    """Whether it is a stack of graphs, ``[graphs, nodes, …]``, of which every node has a row."""
 
     def rows(self, given: Given) -> Tensor:
         """What stands there; of a sparse matrix all entries."""
         value: Tensor = given(self.way)
-        return value if value.layout == torch.strided else value.to_dense()
+        value = value if value.layout == torch.strided else value.to_dense()
+        return value.flatten(0, 1) if self.stacked else value
 
     def of_nodes(self, nodes: Tensor) -> "Argument":  # noqa: ARG002
         """Arguments are cut with the call."""
@@ -41,6 +44,9 @@ class Argument:
     def place(self, model: Any, new: Tensor, given: Given, until: ExitStack) -> Pairs:  # noqa: ARG002
         """Replace the argument; a sparse one stays what it is for the model, with a dense target beside it."""
         old: Tensor = given(self.way)
+        if self.stacked:
+            with without_modes():
+                return [(old, _unflattened(new, old.shape[:2]))]
         if old.layout == torch.strided:
             return [(old, new)]
         if not isinstance(new, Portions):
@@ -53,6 +59,13 @@ class Argument:
         return [(old, own)]
 
 
+def _unflattened(new: Tensor, size: torch.Size) -> Tensor:
+    if not isinstance(new, Portions):
+        return new.reshape(*size, *new.shape[1:])
+    target = new.target.reshape(new.groups, *size, *new.shape[1:])
+    return Portions(new.total.reshape(*size, *new.shape[1:]), target)
+
+
 @dataclass(frozen=True)
 class Behind:
     """What a module returns, as an embedding does; of several tensors the one that ``part`` leads to."""
@@ -61,6 +74,8 @@ class Behind:
     """Its path; or itself, where a function calls it."""
     output: Tensor
     part: tuple[Any, ...] = ()
+    before: bool = False
+    """Whether it is what the module is given instead, its argument of this position."""
 
     def rows(self, given: Given) -> Tensor:  # noqa: ARG002
         """As the module gave them in a plain pass."""
@@ -76,8 +91,14 @@ class Behind:
         def exchanged(_module: nn.Module, _args: Any, output: Any) -> Any:
             return put(output, self.part, new)
 
+        def given_instead(_module: nn.Module, args: Any) -> Any:
+            return put(args, self.part, new)
+
         module = model.get_submodule(self.module) if isinstance(self.module, str) else self.module
-        until.callback(module.register_forward_hook(exchanged).remove)
+        hook = (
+            module.register_forward_pre_hook(given_instead) if self.before else module.register_forward_hook(exchanged)
+        )
+        until.callback(hook.remove)
         return []
 
 

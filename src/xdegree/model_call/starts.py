@@ -32,6 +32,8 @@ def located(model: Any, call: ModelCall, start: Any = None) -> ModelCall:
         return replace(call, spots={**_typed_arguments(call), **named})
     if start is not None:
         return replace(call, spots=_resolved(seen, start))
+    if sides := _two_sides(call):
+        return replace(call, spots=sides)
     types = _types(call)
     return replace(call, spots=_by_type(seen, types) if types else _only(seen))
 
@@ -39,10 +41,23 @@ def located(model: Any, call: ModelCall, start: Any = None) -> ModelCall:
 def _is_usual(call: ModelCall) -> bool:
     """Whether `x` is a float matrix, or a dict of them for all types that edges connect."""
     x = call.x
+    if isinstance(x, Mapping) and any(is_edges(value) for value in x.values()):
+        return False  # all arguments in one
     if isinstance(x, Mapping):
         whole = bool(x) and all(_is_matrix(value) for value in x.values()) and not isinstance(call.data, HeteroData)
         return whole and (call.spots is not None or not (_types(call) - set(x)))
-    return _is_matrix(x)
+    return _is_matrix(x) and not _is_stack(call)
+
+
+def _is_stack(call: ModelCall) -> bool:
+    """Whether `x` is a stack of graphs ``[graphs, nodes, …]``: adjacency matrices or edges beside it tell."""
+    x = call.x
+    if not isinstance(x, Tensor) or x.dim() < 3:
+        return False
+    square = any(t.dim() > 1 and t.shape[-2:] == (x.shape[1], x.shape[1]) for t in call.tensors() if t is not x)
+    edges = find_edge_index(call)
+    among = edges is not None and edges.numel() and len(x) <= int(edges.max()) < x.shape[1]
+    return bool(square and x.shape[1] != 2) or bool(among)
 
 
 def _is_matrix(value: Any) -> bool:
@@ -51,7 +66,9 @@ def _is_matrix(value: Any) -> bool:
 
 def _types(call: ModelCall) -> set[Any]:
     """The types of nodes that features, data and edges speak of."""
-    x = call.get("x_dict", "x")
+    x = call.x
+    if isinstance(x, Mapping) and any(is_edges(value) for value in x.values()):
+        return set()
     edges = call.get("edge_index_dict", "edge_index", "adj_t_dict")
     dicts = [value for _, value in call.named_values() if isinstance(value, Mapping)]
     edges = edges if isinstance(edges, Mapping) else next((d for d in dicts if _has_edge_types(d)), {})
@@ -81,6 +98,16 @@ def _typed_arguments(call: ModelCall) -> dict[Any, Spots]:
     return {}
 
 
+def _two_sides(call: ModelCall) -> dict[str, Spots]:
+    """The features of both sides of a bipartite graph, as PyG's layers take them: ``(x_source, x_target)``."""
+    for position, value in enumerate(call.args):
+        pair = isinstance(value, tuple) and len(value) == 2 and all(one is None or _is_matrix(one) for one in value)
+        if pair and find_edge_index(call) is not None:
+            sides = zip(("source", "target"), value, strict=True)
+            return {side: (Argument((position, n)),) for n, (side, one) in enumerate(sides) if one is not None}
+    return {}
+
+
 # What is seen on one plain pass.
 
 
@@ -93,9 +120,13 @@ class _Seen:
     outputs: dict[str, list[Any]] = field(default_factory=dict)
     """What each module returned, each time it was called."""
     inputs: dict[str, list[Any]] = field(default_factory=dict)
-    """The first argument that it got, each time."""
+    """The positional arguments that it got, each time."""
+    used: set[int] = field(default_factory=set)
+    """The arguments that an operation took, by the identity of the user's own."""
     read: dict[int, Tensor] = field(default_factory=dict)
     """The float tensors that the model did not compute and was not given: it holds them itself."""
+    first: dict[str, None] = field(default_factory=dict)
+    """The modules in the order in which they were called."""
     names: dict[int, str] = field(default_factory=dict)
     """Their paths in the model, where they have one."""
 
@@ -132,6 +163,7 @@ class _Reads(Plain):
         super().__init__(call.random_states)
         self.made: dict[int, Tensor] = {}
         self.read: dict[int, Tensor] = {}
+        self.taken: set[int] = set()
 
     def given(self, values: Any) -> None:
         for value in leaves(values):
@@ -144,6 +176,7 @@ class _Reads(Plain):
         for x in leaves((args, kwargs or {})):
             if isinstance(x, Tensor) and x.is_floating_point() and id(x) not in self.made:
                 self.read[id(x)] = x
+            self.taken.add(id(x))
         out = super().__torch_dispatch__(func, types, args, kwargs)
         self.given(out)
         return out
@@ -157,10 +190,12 @@ def _look(model: Any, call: ModelCall, start: Any) -> _Seen:
         for path, module in shadow.named_modules():
             if not isinstance(module, torch.jit.ScriptModule):
                 _note_calls(seen, path, module)
-    reads.given([value for _, value in call.named_values()])
+    own, copies = _tensors_given((*call.args, *call.kwargs.values())), list[Tensor]()
+    reads.given(own)
 
     def called(*args: Any, **kwargs: Any) -> Any:
-        reads.given([_open(value) for value in (*args, *kwargs.values())])
+        copies[:] = _tensors_given((*args, *kwargs.values()))
+        reads.given(copies)
         return shadow(*args, **kwargs)
 
     try:
@@ -173,6 +208,7 @@ def _look(model: Any, call: ModelCall, start: Any) -> _Seen:
             raise
         raise TypeError(f"{_what_x_is(call)}; {_advice(call)}") from error
     seen.read = reads.read
+    seen.used = {id(a) for a, b in zip(own, copies, strict=True) if id(b) in reads.taken}
     return seen
 
 
@@ -195,15 +231,21 @@ def _is_features(x: Any) -> bool:
     return x is None or plain or (isinstance(x, Tensor) and not is_edges(x))
 
 
-def _open(value: Any) -> Any:
-    return value.to_dict() if isinstance(value, BaseData) else value
+def _tensors_given(values: Iterable[Any]) -> list[Tensor]:
+    """All tensors among some arguments, in order."""
+    opened = [value.to_dict() if isinstance(value, BaseData) else value for value in values]
+    return [leaf for leaf in leaves(opened) if isinstance(leaf, Tensor)]
 
 
 def _note_calls(seen: _Seen, path: str, module: nn.Module) -> None:
     def note(_module: nn.Module, args: Any, kwargs: Any, output: Any) -> None:
-        seen.inputs.setdefault(path, []).append(next(iter((*args, *kwargs.values())), None))
+        seen.inputs.setdefault(path, []).append(args or tuple(kwargs.values()))
         seen.outputs.setdefault(path, []).append(output)
 
+    def begin(_module: nn.Module, _args: Any) -> None:
+        seen.first.setdefault(path)
+
+    module.register_forward_pre_hook(begin)
     module.register_forward_hook(note, with_kwargs=True)
 
 
@@ -261,6 +303,8 @@ def _resolved(seen: _Seen, start: Any, kind: Any = None) -> Spots:
 def _named(seen: _Seen, name: str, kind: Any) -> Spot:
     modules = dict(seen.model.named_modules()) if isinstance(seen.model, nn.Module) else {}
     held = {path: seen.read.get(number) for number, path in seen.names.items()}
+    if name.endswith(":input") and name.removesuffix(":input") in modules:
+        return _input(seen, name.removesuffix(":input"))
     if name in modules and name:
         return _module(seen, modules[name], name)
     if name in held:
@@ -289,7 +333,7 @@ def _argument(seen: _Seen, way: tuple[Any, ...]) -> Spot:
     value: Tensor = seen.call.at(way)
     if value.is_floating_point():
         return Argument(way)
-    users = [path for path in seen.tables if any(_same(value, given) for given in seen.inputs[path])]
+    users = [path for path in seen.tables if any(_same(value, given[0]) for given in seen.inputs[path])]
     if len(users) == 1:
         return _module(seen, seen.model.get_submodule(users[0]), users[0])
     advice = f"name one of the embeddings that take them, start={users[0]!r}" if users else "convert them: .float()"
@@ -345,6 +389,15 @@ def _module(seen: _Seen, module: nn.Module, path: str | None = None) -> Spot:
     raise TypeError(f"start={named!r} must give one float row per node{count} (got {got})")
 
 
+def _input(seen: _Seen, path: str) -> Behind:
+    """What a module is given."""
+    for given in seen.inputs.get(path, [])[-1:]:
+        rows, part = _rows_in(given, seen.known_nodes)
+        if rows is not None and len(part) == 1:
+            return Behind(path, rows.detach(), part, before=True)
+    raise ValueError(f"start names {path + ':input'!r}, but {path!r} was given no float tensor with a row per node")
+
+
 def _outputs_of(seen: _Seen, module: nn.Module) -> list[Any]:
     """Of a module that only a function knows, on a pass of its own."""
     found: list[Any] = []
@@ -391,10 +444,11 @@ def _only(seen: _Seen) -> Spots:
     )
     if listed is not None:
         return tuple(Argument((listed, number)) for number in range(len(call.args[listed])))
-    if isinstance(call.x, Tensor) and call.x.is_floating_point():  # sparse, or it would be in its usual place
-        way = next(way for way in (("x",), (0,)) if _at(call, way) is call.x)
-        return (Argument(way),)
-    candidates = [*_argument_candidates(seen), *_table_candidates(seen)]
+    if isinstance(call.x, Tensor) and call.x.is_floating_point():  # sparse or a stack, or it would be usual
+        way = next(way for way in (*((name,) for name in FEATURES), (0,)) if _at(call, way) is call.x)
+        return (Argument(way, stacked=call.x.layout == torch.strided),)
+    found = _argument_candidates(seen)
+    candidates = [*found, *(one for one in _table_candidates(seen) if not found or ":" not in one[0])]
     if len(candidates) > 1:
         named = " or ".join(f"start={name!r}" for name, _ in candidates[:6])
         raise TypeError(
@@ -424,13 +478,22 @@ def _advice(call: ModelCall) -> str:
 def _argument_candidates(seen: _Seen) -> list[tuple[str, Spots]]:
     """Float arguments with a row per node, those with a usual name first."""
     found: list[tuple[str, Spots]] = []
-    for name, value in seen.call.named_values():
-        position = int(name.split()[1]) if name.startswith("argument ") else name
+    for name, way, value in _each_argument(seen.call):
         matrix = isinstance(value, Tensor) and value.is_floating_point() and value.dim() > 1
-        if matrix and not name.startswith("edge") and len(value) >= seen.least_nodes:
-            found.append((name, (Argument((position,)),)))
+        if matrix and not name.startswith("edge") and len(value) >= seen.least_nodes and id(value) in seen.used:
+            found.append((name, (Argument(way),)))
     usual = [one for one in found if one[0] in FEATURES]
     return usual[:1] or found
+
+
+def _each_argument(call: ModelCall) -> Iterator[tuple[str, tuple[Any, ...], Any]]:
+    """All arguments, those of containers one by one, with their names and the ways to them."""
+    for name, value in call.named_values():
+        way = int(name.split()[1]) if name.startswith("argument ") else name
+        items = enumerate(value) if isinstance(value, list | tuple) else ()
+        for key, item in value.items() if isinstance(value, Mapping) else items:
+            yield str(key), (way, key), item
+        yield name, (way,), value
 
 
 def _table_candidates(seen: _Seen) -> list[tuple[str, Spots]]:
@@ -440,18 +503,34 @@ def _table_candidates(seen: _Seen) -> list[tuple[str, Spots]]:
     found = [(path, (_module(seen, seen.model.get_submodule(path), path),)) for path in _common(seen, called)]
     if found and n is not None:
         return found
+    nameless: list[tuple[str, Spots]] = []
     for number, tensor in seen.read.items():
         name = seen.names.get(number, "")
         spots = _own_table(seen, name, tensor)
-        if spots is not None:
-            label = name.removesuffix(".weight") if _is_embedding(seen, name) else name
-            found.append((label or "the tensor itself", spots))
-    return [*found, *_without_features(seen)]
+        if spots is not None and name:
+            found.append((name.removesuffix(".weight") if _is_embedding(seen, name) else name, spots))
+        elif spots is not None:
+            nameless.append((f"the tensor {list(tensor.shape)} itself", spots))
+    return [*found, *_without_features(seen)] or nameless or _first_floats(seen)
+
+
+def _first_floats(seen: _Seen) -> list[tuple[str, Spots]]:
+    """Where integers became floats on the way, as one-hot vectors do: the first layer that is given a row per node."""
+    modules = dict(seen.model.named_modules()) if isinstance(seen.model, nn.Module) else {}
+    if seen.known_nodes is None:
+        return []
+    for path in seen.first:
+        layer = path and next(modules[path].parameters(recurse=False), None) is not None
+        if layer or isinstance(modules.get(path), MessagePassing):
+            rows, part = _rows_in(seen.inputs[path][0], seen.known_nodes)
+            if rows is not None and len(part) == 1 and len(seen.inputs[path]) == 1:
+                return [(f"{path}:input", (Behind(path, rows.detach(), part, before=True),))]
+    return []
 
 
 def _gives_rows(seen: _Seen, path: str) -> bool:
     """Whether an embedding was called with the nodes."""
-    given, n = seen.inputs[path][-1], seen.known_nodes
+    given, n = seen.inputs[path][-1][0], seen.known_nodes
     if not isinstance(given, Tensor):
         return False
     return len(given) == n if n is not None else len(given) >= seen.least_nodes and given.dim() <= 2
@@ -508,7 +587,8 @@ def _without_features(seen: _Seen) -> list[tuple[str, Spots]]:
     for path, given in seen.inputs.items():
         module = modules.get(path)
         size = getattr(module, "in_channels", None)
-        if not isinstance(module, MessagePassing) or given[-1] is not None or not isinstance(size, int):
+        got = given[-1][0] if given[-1] else None
+        if not isinstance(module, MessagePassing) or got is not None or not isinstance(size, int):
             continue
         tables = [
             Held(f"{path}.{name}" if path else name, p, list(p.shape).index(size))
