@@ -61,7 +61,14 @@ class Example:
         return self.prepare(model)
 
 
-def ex(name: str, build: Callable[[], Any], *args: Any, without: tuple[str, ...] = (), prepare: Any = lambda m: m, **ask: Any) -> Example:
+def ex(
+    name: str,
+    build: Callable[[], Any],
+    *args: Any,
+    without: tuple[str, ...] = (),
+    prepare: Any = lambda m: m,
+    **ask: Any,
+) -> Example:
     return Example(name, build, args, ask, without, prepare)
 
 
@@ -175,10 +182,27 @@ CONVS = {
     "gps free": lambda i, o: pyg.GraphConv(i, o, aggr="mean"),
 }
 CITATION = [
-    *(ex(f"cora {name}", lambda c=conv: m.Cora(c), X, SORTED, index=5, without=ZEROS if name in ("arma", "gen", "sage lstm") else ()) for name, conv in CONVS.items()),
-    *(ex(f"cora {name}, all nodes", lambda c=CONVS[name]: m.Cora(c), X, EDGES, index="all") for name in ("gcn", "sage", "gin")),
+    *(
+        ex(
+            f"cora {name}",
+            lambda c=conv: m.Cora(c),
+            X,
+            SORTED,
+            index=5,
+            without=ZEROS if name in ("arma", "gen", "sage lstm") else (),
+        )
+        for name, conv in CONVS.items()
+    ),
+    *(
+        ex(f"cora {name}, all nodes", lambda c=CONVS[name]: m.Cora(c), X, EDGES, index="all")
+        for name in ("gcn", "sage", "gin")
+    ),
     *(ex(f"cora {name}, Data", lambda c=CONVS[name]: m.Cora(c), DATA, index=3) for name in ("gcn", "chebnet")),
-    *(ex(f"cora {name}, {of}s", lambda c=CONVS[name]: m.Cora(c), X, EDGES, index=3, of=of) for name in ("gcn", "sage") for of in ("edge", "feature")),
+    *(
+        ex(f"cora {name}, {of}s", lambda c=CONVS[name]: m.Cora(c), X, EDGES, index=3, of=of)
+        for name in ("gcn", "sage")
+        for of in ("edge", "feature")
+    ),
     ex("cora gcn, weights", lambda: m.Cora(GCNConv), X, EDGES, noise(E).abs() + 0.1, index=3),
     ex("gat", m.GATHeads, X, EDGES, index=5),
     ex("gat, edges", m.GATHeads, X, EDGES, index=5, of="edge"),
@@ -188,7 +212,14 @@ CITATION = [
     ex("sgc", m.SGC, X, EDGES, index=5),
     ex("sgc, warm", m.SGC, X, EDGES, index=5, prepare=warm(X, EDGES)),
     ex("ssgc, warm", lambda: m.SGC(conv=pyg.SSGConv), X, EDGES, index=5, prepare=warm(X, EDGES)),
-    ex("gcn cached, warm", lambda: m.Cora(lambda i, o: GCNConv(i, o, cached=True)), X, EDGES, index=5, prepare=warm(X, EDGES)),
+    ex(
+        "gcn cached, warm",
+        lambda: m.Cora(lambda i, o: GCNConv(i, o, cached=True)),
+        X,
+        EDGES,
+        index=5,
+        prepare=warm(X, EDGES),
+    ),
     ex("sign", m.SIGN, powers(), index=5),
     ex("appnp", m.APPNPNet, X, EDGES, index=5),
     ex("appnp, warm", lambda: m.APPNPNet(cached=True), X, EDGES, index=5, prepare=warm(X, EDGES)),
@@ -200,7 +231,16 @@ CITATION = [
     ex("cluster gcn", m.ClusterGCN, X, EDGES, index=5),
     ex("graph u-net", lambda: m.GraphUNetNet(N), X, EDGES, index=5),
     ex("label propagation", m.LabelProp, torch.eye(3).double()[DATA.y], EDGES, index=5),
-    ex("correct and smooth", lambda: lambda y, e: pyg.CorrectAndSmooth(3, 0.8, 3, 0.8).smooth(y, DATA.y, torch.ones(N, dtype=torch.bool), e), X[:, :3].softmax(1), EDGES, index=5, without=SOFT) if False else ex("sage of ogbn", m.SAGE, X, EDGES, index=5),
+    ex(
+        "correct and smooth",
+        lambda: lambda y, e: pyg.CorrectAndSmooth(3, 0.8, 3, 0.8).smooth(y, DATA.y, torch.ones(N, dtype=torch.bool), e),
+        X[:, :3].softmax(1),
+        EDGES,
+        index=5,
+        without=SOFT,
+    )
+    if False
+    else ex("sage of ogbn", m.SAGE, X, EDGES, index=5),
     ex("adj_t coo", lambda: m.Cora(GCNConv), X, to_torch_coo_tensor(EDGES, size=N).double(), index=5),
     ex("adj_t csr", lambda: m.SAGE(), X, to_torch_csr_tensor(EDGES, size=N).double(), index=5),
 ]
@@ -215,18 +255,68 @@ RELATIONS = [
     ex("hgt", initialised(XS, TYPED)(lambda: m.HGT(META, "a")), XS, TYPED, index=2, without=SOFT),
     ex("han", lambda: m.HAN(META, "b"), XS, TYPED, index=2, without=SOFT),
     ex("hetero conv", initialised(XS, TYPED)(lambda: m.HeteroGNN(META, {}, "a")), XS, TYPED, index=2, without=ZEROS),
-    ex("hetero conv with an embedding", initialised({"a": X[:7]}, TYPED)(lambda: m.HeteroGNN(META, {"b": 5}, "a")), {"a": X[:7]}, TYPED, index=2, without=ZEROS),
-    ex("hetero conv with an embedding, named", initialised({"a": X[:7]}, TYPED)(lambda: m.HeteroGNN(META, {"b": 5}, "a")), {"a": X[:7]}, TYPED, index=2, start={"b": "embs.b"}, without=ZEROS),
-    ex("hetero conv of embeddings", initialised({}, TYPED)(lambda: m.HeteroGNN(META, {"a": 7, "b": 5}, "a")), {}, TYPED, index=2, without=ZEROS),
-    ex("movielens", initialised(movielens())(lambda: m.MovieLens(TWO_META, USERS, MOVIES)), movielens(), index=1, without=SOFT),
-    ex("movielens, named", initialised(movielens())(lambda: m.MovieLens(TWO_META, USERS, MOVIES)), movielens(), index=1, start={"user": "user_emb", "movie": ["movie_lin", "movie_emb"]}),
-    ex("hetero links", initialised({"user": features(5, 4), "movie": features(7, 4)}, TWO, RATES[:, :3])(lambda: m.HeteroLinks(TWO_META)), {"user": features(5, 4), "movie": features(7, 4)}, TWO, RATES[:, :3], index=1),
+    ex(
+        "hetero conv with an embedding",
+        initialised({"a": X[:7]}, TYPED)(lambda: m.HeteroGNN(META, {"b": 5}, "a")),
+        {"a": X[:7]},
+        TYPED,
+        index=2,
+        without=ZEROS,
+    ),
+    ex(
+        "hetero conv with an embedding, named",
+        initialised({"a": X[:7]}, TYPED)(lambda: m.HeteroGNN(META, {"b": 5}, "a")),
+        {"a": X[:7]},
+        TYPED,
+        index=2,
+        start={"b": "embs.b"},
+        without=ZEROS,
+    ),
+    ex(
+        "hetero conv of embeddings",
+        initialised({}, TYPED)(lambda: m.HeteroGNN(META, {"a": 7, "b": 5}, "a")),
+        {},
+        TYPED,
+        index=2,
+        without=ZEROS,
+    ),
+    ex(
+        "movielens",
+        initialised(movielens())(lambda: m.MovieLens(TWO_META, USERS, MOVIES)),
+        movielens(),
+        index=1,
+        without=SOFT,
+    ),
+    ex(
+        "movielens, named",
+        initialised(movielens())(lambda: m.MovieLens(TWO_META, USERS, MOVIES)),
+        movielens(),
+        index=1,
+        start={"user": "user_emb", "movie": ["movie_lin", "movie_emb"]},
+    ),
+    ex(
+        "hetero links",
+        initialised({"user": features(5, 4), "movie": features(7, 4)}, TWO, RATES[:, :3])(
+            lambda: m.HeteroLinks(TWO_META)
+        ),
+        {"user": features(5, 4), "movie": features(7, 4)},
+        TWO,
+        RATES[:, :3],
+        index=1,
+    ),
     ex("metapath2vec", lambda: m.MetaPathRows({"author": 5, "venue": 4}), "author", index=2),
     ex("node2vec", lambda: m.Node2VecRows(N), index=4),
     ex("node2vec of some", lambda: m.Node2VecRows(N), torch.tensor([3, 1]), index=1, start="embedding"),
     ex("light gcn", lambda: pyg.LightGCN(N, 8, 2), EDGES, index=3),
     ex("light gcn, links", lambda: pyg.LightGCN(N, 8, 2), EDGES, LINKS, index=3),
-    ex("matrix factorization", lambda: m.MatrixFactorization(5, 7), RATES[0], RATES[1], index=2, start={"user": ["user_emb", "user_bias"], "item": ["item_emb", "item_bias"]}),
+    ex(
+        "matrix factorization",
+        lambda: m.MatrixFactorization(5, 7),
+        RATES[0],
+        RATES[1],
+        index=2,
+        start={"user": ["user_emb", "user_bias"], "item": ["item_emb", "item_bias"]},
+    ),
     ex("ncf", lambda: m.NCF(5, 7), RATES[0], RATES[1], index=2, start={"user": "user", "item": "item"}),
 ]
 LINKED = [
@@ -243,7 +333,10 @@ LINKED = [
     ex("seal by both", m.SEAL, Z, X, PAIR_EDGES, PAIR_BATCH, index=0, start=["z_embedding", "x"], without=ZEROS),
 ]
 WHOLE = [
-    *(ex(f"basic {name}", lambda c=cls: c(4, 8, 2, 3), X, EDGES, index=1, without=ZEROS if name == "GIN" else ()) for name, cls in (("GCN", pyg.GCN), ("GIN", pyg.GIN), ("GAT", pyg.GAT))),
+    *(
+        ex(f"basic {name}", lambda c=cls: c(4, 8, 2, 3), X, EDGES, index=1, without=ZEROS if name == "GIN" else ())
+        for name, cls in (("GCN", pyg.GCN), ("GIN", pyg.GIN), ("GAT", pyg.GAT))
+    ),
     ex("diff pool", m.DiffPool, X, PAIR_EDGES, PAIR_BATCH, index=0, output=0),
     ex("min cut", m.MinCut, X, PAIR_EDGES, PAIR_BATCH, index=0, output=0),
     ex("top k pool", lambda: m.Hierarchical(lambda c: m.TopKPooling(c, ratio=0.8)), GRAPHS, index=0),
@@ -251,24 +344,142 @@ WHOLE = [
     ex("sag pool", lambda: m.Hierarchical(lambda c: m.SAGPooling(c, ratio=0.8)), GRAPHS, index=0, without=ZEROS),
     ex("asap", m.ASAP, X, PAIR_EDGES, PAIR_BATCH, index=0),
     ex("nn conv of qm9", m.NNConvQM9, GRAPHS, index=0, without=SOFT),
-    ex("attentive fp", lambda: pyg.AttentiveFP(4, 8, 1, 2, 2, 2), X, PAIR_EDGES, PAIR_ATTR, PAIR_BATCH, index=0, without=SOFT),
+    ex(
+        "attentive fp",
+        lambda: pyg.AttentiveFP(4, 8, 1, 2, 2, 2),
+        X,
+        PAIR_EDGES,
+        PAIR_ATTR,
+        PAIR_BATCH,
+        index=0,
+        without=SOFT,
+    ),
     ex("schnet-like by atoms", m.MiniSchNet, Z, POS, PAIR_EDGES, PAIR_BATCH, index=0, start="embedding", without=SOFT),
     ex("schnet-like by positions", m.MiniSchNet, Z, POS, PAIR_EDGES, PAIR_BATCH, index=0, start="pos", without=SOFT),
-    ex("schnet-like by both", m.MiniSchNet, Z, POS, PAIR_EDGES, PAIR_BATCH, index=0, start=["embedding", "pos"], without=SOFT),
-    ex("energy beside forces", m.Forces, Z, POS, PAIR_EDGES, PAIR_BATCH, index=0, start="embedding", output=0, without=SOFT),
+    ex(
+        "schnet-like by both",
+        m.MiniSchNet,
+        Z,
+        POS,
+        PAIR_EDGES,
+        PAIR_BATCH,
+        index=0,
+        start=["embedding", "pos"],
+        without=SOFT,
+    ),
+    ex(
+        "energy beside forces",
+        m.Forces,
+        Z,
+        POS,
+        PAIR_EDGES,
+        PAIR_BATCH,
+        index=0,
+        start="embedding",
+        output=0,
+        without=SOFT,
+    ),
     ex("dimenet-like", m.AngularNet, Z, POS, PAIR_EDGES, PAIR_BATCH, index=0, start="z", without=SOFT),
     ex("pointnet++-like", m.PointNetPlus, POS, PAIR_BATCH, index=0, without=ZEROS),
     ex("point dgcnn", m.PointDGCNN, POS, PAIR_BATCH, index=0, without=ZEROS),
-    ex("gps", m.GPS, Z.unsqueeze(1), noise(N, 3), PAIR_EDGES, torch.arange(PAIR_EDGES.shape[1]) % 4, PAIR_BATCH, index=0, start="node_emb", without=SOFT + FUSED),
-    ex("pna of zinc", lambda: m.PNANet(DEGREE), Z.unsqueeze(1), PAIR_EDGES, torch.arange(PAIR_EDGES.shape[1]) % 4, PAIR_BATCH, index=0, without=SOFT),
-    ex("ogb molecules", m.OGBMol, Batch.from_data_list([Data(x=torch.stack([Z[:5] % 5, Z[:5] % 4, Z[:5] % 3], 1), edge_index=GRAPHS[0].edge_index)]), index=0),
-    ex("schnet of pyg", lambda: pyg.SchNet(8, 8, 2, 5, interaction_graph=lambda pos, batch: (PAIR_EDGES, (pos[PAIR_EDGES[0]] - pos[PAIR_EDGES[1]]).norm(dim=-1))), Z, POS, PAIR_BATCH, index=0, start="embedding", without=SOFT),
+    ex(
+        "gps",
+        m.GPS,
+        Z.unsqueeze(1),
+        noise(N, 3),
+        PAIR_EDGES,
+        torch.arange(PAIR_EDGES.shape[1]) % 4,
+        PAIR_BATCH,
+        index=0,
+        start="node_emb",
+        without=SOFT + FUSED,
+    ),
+    ex(
+        "pna of zinc",
+        lambda: m.PNANet(DEGREE),
+        Z.unsqueeze(1),
+        PAIR_EDGES,
+        torch.arange(PAIR_EDGES.shape[1]) % 4,
+        PAIR_BATCH,
+        index=0,
+        without=SOFT,
+    ),
+    ex(
+        "ogb molecules",
+        m.OGBMol,
+        Batch.from_data_list(
+            [Data(x=torch.stack([Z[:5] % 5, Z[:5] % 4, Z[:5] % 3], 1), edge_index=GRAPHS[0].edge_index)]
+        ),
+        index=0,
+    ),
+    ex(
+        "schnet of pyg",
+        lambda: pyg.SchNet(
+            8,
+            8,
+            2,
+            5,
+            interaction_graph=lambda pos, batch: (PAIR_EDGES, (pos[PAIR_EDGES[0]] - pos[PAIR_EDGES[1]]).norm(dim=-1)),
+        ),
+        Z,
+        POS,
+        PAIR_BATCH,
+        index=0,
+        start="embedding",
+        without=SOFT,
+    ),
 ]
 TIME = [
-    ex("tgn", lambda: m.TGN(20), torch.arange(N) + 3, EDGES, torch.arange(E), ATTR, LINKS[0], LINKS[1], index=1, start="memory", without=SOFT),
-    ex("tgn by module", lambda: (lambda net: net)(m.TGN(20)), torch.arange(N) + 3, EDGES, torch.arange(E), ATTR, LINKS[0], LINKS[1], index=1, start="memory.memory", without=SOFT) if False else ex("tgn by table", lambda: m.TGN(20), torch.arange(N) + 3, EDGES, torch.arange(E), ATTR, LINKS[0], LINKS[1], index=1, start="memory.memory", without=SOFT),
+    ex(
+        "tgn",
+        lambda: m.TGN(20),
+        torch.arange(N) + 3,
+        EDGES,
+        torch.arange(E),
+        ATTR,
+        LINKS[0],
+        LINKS[1],
+        index=1,
+        start="memory",
+        without=SOFT,
+    ),
+    ex(
+        "tgn by module",
+        lambda: (lambda net: net)(m.TGN(20)),
+        torch.arange(N) + 3,
+        EDGES,
+        torch.arange(E),
+        ATTR,
+        LINKS[0],
+        LINKS[1],
+        index=1,
+        start="memory.memory",
+        without=SOFT,
+    )
+    if False
+    else ex(
+        "tgn by table",
+        lambda: m.TGN(20),
+        torch.arange(N) + 3,
+        EDGES,
+        torch.arange(E),
+        ATTR,
+        LINKS[0],
+        LINKS[1],
+        index=1,
+        start="memory.memory",
+        without=SOFT,
+    ),
     ex("recurrent gcn", m.GConvGRU, noise(N, 3, 4), EDGES, index=5),
-    ex("bipartite", m.BipartiteSAGE, {"user": features(5, 4), "item": features(7, 3)}, {("user", "buys", "item"): RATES, ("item", "of", "user"): RATES.flip(0)}, index=2) if False else ex("recurrent gcn, all", m.GConvGRU, noise(N, 3, 4), EDGES, index="all"),
+    ex(
+        "bipartite",
+        m.BipartiteSAGE,
+        {"user": features(5, 4), "item": features(7, 3)},
+        {("user", "buys", "item"): RATES, ("item", "of", "user"): RATES.flip(0)},
+        index=2,
+    )
+    if False
+    else ex("recurrent gcn, all", m.GConvGRU, noise(N, 3, 4), EDGES, index="all"),
 ]
 EXAMPLES = [*CITATION, *RELATIONS, *LINKED, *WHOLE, *TIME]
 
@@ -291,7 +502,12 @@ MOLECULES = Batch.from_data_list(
     [Data(z=Z[:5], edge_index=GRAPHS[0].edge_index, bond=torch.arange(GRAPHS[0].num_edges) % 4),
      Data(z=Z[5:], edge_index=GRAPHS[1].edge_index, bond=torch.arange(GRAPHS[1].num_edges) % 4)]
 )  # fmt: skip
-JOINED = torch.cat([RATES, RATES.flip(0)], 1) + torch.tensor([[0], [5]]).repeat(1, 16) * torch.tensor([[1] * 8 + [0] * 8, [1] * 8 + [0] * 8]) if False else torch.stack([torch.cat([RATES[0], RATES[1] + 5]), torch.cat([RATES[1] + 5, RATES[0]])])
+JOINED = (
+    torch.cat([RATES, RATES.flip(0)], 1)
+    + torch.tensor([[0], [5]]).repeat(1, 16) * torch.tensor([[1] * 8 + [0] * 8, [1] * 8 + [0] * 8])
+    if False
+    else torch.stack([torch.cat([RATES[0], RATES[1] + 5]), torch.cat([RATES[1] + 5, RATES[0]])])
+)
 TEXTS = [f"node {i}" for i in range(N)]
 STRANGERS = [
     ex("named tuple", s.Named, X, EDGES, index=5, output="logits"),
@@ -308,10 +524,27 @@ STRANGERS = [
     ex("several tasks", s.MultiTask, X, EDGES, index=5, output="toxic"),
     ex("edges first", s.EdgesFirst, EDGES, X, index=5),
     ex("other names", s.OtherName, EDGES, X, index=5),
-    ex("other names, Data", lambda: (lambda net: lambda features, edge_index: net(edge_index, features))(seeded(s.OtherName())), DATA, index=5),
+    ex(
+        "other names, Data",
+        lambda: (lambda net: lambda features, edge_index: net(edge_index, features))(seeded(s.OtherName())),
+        DATA,
+        index=5,
+    ),
     ex("time first", s.WithTime, torch.tensor(0.5).double(), X, EDGES, index=5),
-    ex("sparse features, coo", s.SparseFeatures, X.relu().to_sparse(), to_torch_coo_tensor(EDGES, size=N).double(), index=5),
-    ex("sparse features, csr", s.SparseFeatures, X.relu().to_sparse_csr(), to_torch_csr_tensor(EDGES, size=N).double(), index=5),
+    ex(
+        "sparse features, coo",
+        s.SparseFeatures,
+        X.relu().to_sparse(),
+        to_torch_coo_tensor(EDGES, size=N).double(),
+        index=5,
+    ),
+    ex(
+        "sparse features, csr",
+        s.SparseFeatures,
+        X.relu().to_sparse_csr(),
+        to_torch_csr_tensor(EDGES, size=N).double(),
+        index=5,
+    ),
     ex("sparse features, linear", s.SparseLinear, X.relu().to_sparse(), EDGES, index=5, without=ZEROS),
     ex("dense adjacency", s.Kipf, X, _dense_adj(), index=5),
     ex("dense adjacency, all", s.Kipf, X, _dense_adj(), index="all"),
@@ -327,8 +560,24 @@ STRANGERS = [
     ex("a buffer", lambda: s.ParameterTable(N, trained=False), EDGES, index=5),
     ex("a buffer by name", lambda: s.ParameterTable(N, trained=False), EDGES, index=5, start="x"),
     ex("a parameter in a list", lambda: s.TableInList(N), EDGES, index="all"),
-    ex("users and items", lambda: s.UserItem(5, 7), JOINED, RATES[0], RATES[1], index=2, start={"user": "user_embedding", "item": "item_embedding"}),
-    ex("users and items by weights", lambda: s.UserItem(5, 7), JOINED, RATES[0], RATES[1], index=2, start={"user": "user_embedding.weight", "item": "item_embedding.weight"}),
+    ex(
+        "users and items",
+        lambda: s.UserItem(5, 7),
+        JOINED,
+        RATES[0],
+        RATES[1],
+        index=2,
+        start={"user": "user_embedding", "item": "item_embedding"},
+    ),
+    ex(
+        "users and items by weights",
+        lambda: s.UserItem(5, 7),
+        JOINED,
+        RATES[0],
+        RATES[1],
+        index=2,
+        start={"user": "user_embedding.weight", "item": "item_embedding.weight"},
+    ),
     ex("words", s.TokenGraph, Z, PAIR_EDGES, PAIR_BATCH, index=0, start="word", without=SOFT),
     ex("words and positions", s.TokenGraph, Z, PAIR_EDGES, PAIR_BATCH, index=0, start=["word", "position"]),
     ex("atoms and bonds", s.Molecule, MOLECULES, index=0, without=SOFT),
@@ -341,10 +590,22 @@ STRANGERS = [
     ex("history by lstm", s.Seq2Graph, noise(N, 5, 4), EDGES, noise(E).abs(), index=5),
     ex("traffic", s.STGCN, noise(N, 2, 8), EDGES, index=5),
     ex("two graphs", s.Siamese, X, EDGES, features(6, 4, seed=4), EDGES[:, (EDGES < 6).all(0)], index=0, without=SOFT),
-    ex("two graphs, the other", s.Siamese, X, EDGES, features(6, 4, seed=4), EDGES[:, (EDGES < 6).all(0)], index=0, start="x_other", without=SOFT),
+    ex(
+        "two graphs, the other",
+        s.Siamese,
+        X,
+        EDGES,
+        features(6, 4, seed=4),
+        EDGES[:, (EDGES < 6).all(0)],
+        index=0,
+        start="x_other",
+        without=SOFT,
+    ),
     ex("lightning-like", s.Lightning, X, EDGES, index=5),
     ex("lightning-like, Data", s.Lightning, DATA, index=5),
-    ex("everything in a dict", s.GNNWithDict, {"x": X, "edge_index": EDGES}, index=5, start="x") if False else ex("named arguments only", s.KwargsOnly, index=5, features=X, edge_index=EDGES),
+    ex("everything in a dict", s.GNNWithDict, {"x": X, "edge_index": EDGES}, index=5, start="x")
+    if False
+    else ex("named arguments only", s.KwargsOnly, index=5, features=X, edge_index=EDGES),
     ex("any arguments", s.Varargs, X, EDGES, index=5),
     ex("points with features", s.Positional, X, POS, EDGES, index=5, without=SOFT),
     ex("points with features, positions", s.Positional, X, POS, EDGES, index=5, start="pos", without=SOFT),
@@ -364,12 +625,32 @@ STRANGERS = [
     ex("scripted, all", s.Two, X, EDGES, index="all", prepare=lambda net: torch.jit.script(net)),
     ex("scripted, graphs", lambda: s.GraphLevelTwoPools(), X, PAIR_EDGES, PAIR_BATCH, index=0),
     ex("compiled", s.Two, X, EDGES, index=5, prepare=lambda net: torch.compile(net)),
-    ex("exported", s.Two, X, EDGES, index=5, prepare=lambda net: torch.export.export(net, (X, EDGES), strict=False).module()),
+    ex(
+        "exported",
+        s.Two,
+        X,
+        EDGES,
+        index=5,
+        prepare=lambda net: torch.export.export(net, (X, EDGES), strict=False).module(),
+    ),
     ex("data parallel", s.Two, X, EDGES, index=5, prepare=nn.DataParallel),
     ex("data parallel, Data", s.Two, DATA, index=5, prepare=nn.DataParallel),
-    ex("a function", lambda: (lambda net: lambda x, e: net(x, e).softmax(-1))(seeded(s.Two())), X, EDGES, index=5, without=SOFT),
+    ex(
+        "a function",
+        lambda: (lambda net: lambda x, e: net(x, e).softmax(-1))(seeded(s.Two())),
+        X,
+        EDGES,
+        index=5,
+        without=SOFT,
+    ),
     ex("a method", lambda: seeded(s.Two()).embed, X, EDGES, index=5),
     ex("partial", lambda: functools.partial(seeded(s.Two()), edge_index=EDGES), X, index=5),
-    ex("a table of a function", lambda: (lambda table, net: lambda e: net(table, e))(X, seeded(s.Two())), EDGES, index=5, start=X),
+    ex(
+        "a table of a function",
+        lambda: (lambda table, net: lambda e: net(table, e))(X, seeded(s.Two())),
+        EDGES,
+        index=5,
+        start=X,
+    ),
 ]
 EXAMPLES += STRANGERS

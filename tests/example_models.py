@@ -199,7 +199,9 @@ class UniMP(nn.Module):
     def __init__(self):
         super().__init__()
         self.label = pyg.MaskLabel(3, 4)
-        self.convs = nn.ModuleList([TransformerConv(4, 4, heads=2, beta=True), TransformerConv(8, 3, concat=False, beta=True)])
+        self.convs = nn.ModuleList(
+            [TransformerConv(4, 4, heads=2, beta=True), TransformerConv(8, 3, concat=False, beta=True)]
+        )
         self.norms = nn.ModuleList([nn.LayerNorm(8)])
 
     def forward(self, x, y, edge_index, label_mask):
@@ -281,7 +283,11 @@ class HGT(nn.Module):
 class HAN(nn.Module):
     def __init__(self, metadata, target):
         super().__init__()
-        self.han_conv, self.lin, self.target = HANConv(4, 8, heads=2, dropout=0.6, metadata=metadata), Linear(8, 3), target
+        self.han_conv, self.lin, self.target = (
+            HANConv(4, 8, heads=2, dropout=0.6, metadata=metadata),
+            Linear(8, 3),
+            target,
+        )
 
     def forward(self, x_dict, edge_index_dict):
         return self.lin(self.han_conv(x_dict, edge_index_dict)[self.target])
@@ -720,7 +726,9 @@ class GPS(nn.Module):
         self.edge_emb = nn.Embedding(4, channels)
         self.convs = nn.ModuleList(
             [
-                GPSConv(channels, GINEConv(Sequential(Linear(channels, channels), ReLU())), heads=2, attn_type="multihead")
+                GPSConv(
+                    channels, GINEConv(Sequential(Linear(channels, channels), ReLU())), heads=2, attn_type="multihead"
+                )
                 for _ in range(2)
             ]
         )
@@ -831,7 +839,10 @@ class BipartiteSAGE(nn.Module):
 
     def forward(self, x_dict, edge_index_dict):
         item = self.conv1((x_dict["user"], x_dict["item"]), edge_index_dict["user", "buys", "item"]).relu()
-        user = self.conv2((x_dict["item"], x_dict["user"]) if False else (x_dict["item"], self.lin_user(x_dict)), edge_index_dict["item", "of", "user"])
+        user = self.conv2(
+            (x_dict["item"], x_dict["user"]) if False else (x_dict["item"], self.lin_user(x_dict)),
+            edge_index_dict["item", "of", "user"],
+        )
         return self.lin(user.relu()) + item.mean() * 0
 
     def lin_user(self, x_dict):

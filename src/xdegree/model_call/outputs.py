@@ -56,7 +56,7 @@ def parts_of(output: Any, way: tuple[Any, ...] = ()) -> Iterator[tuple[Any, Tens
             yield (way[0] if len(way) == 1 else way), output
         return
     if isinstance(output, tuple) and hasattr(output, "_fields"):
-        output = output._asdict()
+        output = dict(zip(output._fields, output, strict=True))
     if isinstance(output, Mapping):
         for key, value in output.items():
             yield from parts_of(value, (*way, key))

@@ -500,7 +500,9 @@ def _table_candidates(seen: _Seen) -> list[tuple[str, Spots]]:
     """Embeddings that look nodes up, and tables with a row per node that the model reads as they are."""
     n = seen.known_nodes
     called = [path for path in seen.tables if _gives_rows(seen, path)]
-    found = [(path, (_module(seen, seen.model.get_submodule(path), path),)) for path in _common(seen, called)]
+    found: list[tuple[str, Spots]] = [
+        (path, (_module(seen, seen.model.get_submodule(path), path),)) for path in _common(seen, called)
+    ]
     if found and n is not None:
         return found
     nameless: list[tuple[str, Spots]] = []
