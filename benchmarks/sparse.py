@@ -13,7 +13,7 @@ from measure import arguments, in_turn, machine, verdict
 from torch import nn
 from torch_geometric.data import Data
 
-import xdegree.model_call.split_points
+import xdegree.engine.masked_rows
 from xdegree import decompose
 from xdegree.datasets import ba_community, ba_shapes, tree_cycles, tree_grid
 from xdegree.models import GAT, GCN
@@ -47,8 +47,8 @@ def print_row(name: str, data: Data, kind: type[GCN] | type[GAT]) -> None:
 def run(model: nn.Module, data: Data, sparse: bool) -> None:
     """Every node as a group; the engine chooses sparse targets unless it must not."""
     groups = [[node] for node in range(data.num_nodes or 0)]
-    limit = xdegree.model_call.split_points.SPARSE_BELOW if sparse else -1.0
-    with patch.object(xdegree.model_call.split_points, "SPARSE_BELOW", limit):
+    limit = xdegree.engine.masked_rows.THIN if sparse else -1.0
+    with patch.object(xdegree.engine.masked_rows, "THIN", limit):
         decompose(model, data.x, data.edge_index, groups=groups)
 
 

@@ -1,8 +1,18 @@
 """Small models and graphs that several test files build on."""
 
+import math
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from unittest import mock
+
 import torch
 from torch import Tensor, nn
 from torch_geometric.nn import GATConv, GCNConv, GINConv, SAGEConv, global_max_pool, global_mean_pool
+
+import xdegree.attribution.decompose as decompose_module
+import xdegree.engine.masked_rows as masked_rows_module
+import xdegree.engine.portions as portions_module
+from xdegree.engine.run import Run
 
 CONVS = {
     "gcn": GCNConv,
@@ -71,3 +81,19 @@ def as_large(monkeypatch) -> None:
     monkeypatch.setattr("xdegree.attribution.explain.LARGE", 0)
     monkeypatch.setattr("xdegree.locality.prepared.SMALL", 0)
     monkeypatch.setattr("xdegree.locality.prepared.MOST", 1)
+
+
+FORMS = ("pairs", "rows", "dense")
+
+
+@contextmanager
+def storage(form: str) -> Iterator[None]:
+    """How targets are stored: by pairs of group and row, by rows that are all target or nothing, or written out."""
+    thin = math.inf if form == "pairs" else -1.0
+    run = Run if form != "dense" else lambda *args, **kwargs: Run(*args, **{**kwargs, "sparse": False})
+    with ExitStack() as stack:
+        stack.enter_context(mock.patch.object(masked_rows_module, "THIN", thin))
+        stack.enter_context(mock.patch.object(masked_rows_module, "MANY", 0))
+        stack.enter_context(mock.patch.object(portions_module, "DENSE_ABOVE", thin))
+        stack.enter_context(mock.patch.object(decompose_module, "Run", run))
+        yield

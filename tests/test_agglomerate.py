@@ -13,13 +13,12 @@ from hypothesis import strategies as st
 from torch import nn
 from torch_geometric.nn import GCNConv
 
-from xdegree import Contexts, Options, agglomerate, agglomerate_levels, contextual_scores, decompose, pick_subgraph
+from xdegree import Contexts, Options, agglomerate, agglomerate_levels, contextual_scores, decompose
 from xdegree.experiments.forward import learnt, search
 from xdegree.experiments.molecules import generated, molecules, plant
 from xdegree.locality.prepared import PreparedCall
 from xdegree.subgraphs.agglomerate import Growth
 from xdegree.subgraphs.contextual import Scorer
-from xdegree.subgraphs.masking import Masking
 
 X = features()
 SELECTIONS = ("threshold", "queue", "percentile", "percentile-signed")
@@ -385,114 +384,6 @@ def test_the_tree_says_how_it_was_made():
 def test_clear_errors(changes, error, match):
     with pytest.raises(error, match=match):
         agglomerate(MODEL, X, EDGES, **changes)
-
-
-# The picker.
-
-
-def every_connected_group(edges, nodes: int, most: int) -> list[frozenset[int]]:
-    graph = as_networkx(edges, nodes)
-    found = {frozenset({node}) for node in graph}
-    for _ in range(most - 1):
-        found |= {group | {v} for group in found if len(group) < most for u in group for v in graph[u]}
-    return list(found)
-
-
-@pytest.mark.parametrize("objective", ["contribution", "fidelity"])
-@pytest.mark.parametrize("seed", [1, 2])
-def test_a_wide_beam_finds_the_best_connected_group(objective, seed):
-    x, model = features(9, seed=seed), net(level="graph", seed=seed)
-    edges = EDGES[:, (EDGES < 9).all(0)]
-    found = pick_subgraph(model, x, edges, size=4, objective=objective, beam=1000)
-    groups = every_connected_group(edges, 9, 4)
-    target = int(model(x, edges).argmax())
-    if objective == "contribution":
-        scores = decompose(model, x, edges, groups=[sorted(g) for g in groups]).target[:, 0, target].tolist()
-    else:
-        scores = [gain(model, x, edges, g, target) for g in groups]
-    assert found.score == pytest.approx(max(scores), abs=1e-9)
-    assert found.nodes in [g for g, s in zip(groups, scores, strict=True) if s > max(scores) - 1e-9]
-    assert (found.objective, found.target, found.index) == (objective, target, 0)
-
-
-def probability(model, x, edges, target) -> float:
-    return model(x, edges).softmax(-1)[0, target].item()
-
-
-def gain(model, x, edges, group, target) -> float:
-    """fidelity⁺ − fidelity⁻, one forward pass at a time."""
-    inside = torch.zeros(len(x), 1, dtype=x.dtype)
-    inside[list(group)] = 1
-    return probability(model, x * inside, edges, target) - probability(model, x * (1 - inside), edges, target)
-
-
-def test_what_is_reported_of_a_subgraph():
-    found = pick_subgraph(MODEL, X, EDGES, size=3)
-    inside = torch.zeros(12, 1, dtype=X.dtype)
-    inside[list(found.nodes)] = 1
-    whole = probability(MODEL, X, EDGES, found.target)
-    assert found.fidelity_plus == pytest.approx(whole - probability(MODEL, X * (1 - inside), EDGES, found.target))
-    assert found.fidelity_minus == pytest.approx(whole - probability(MODEL, X * inside, EDGES, found.target))
-    expected = decompose(MODEL, X, EDGES, groups=[sorted(found.nodes)]).target[0, 0, found.target].item()
-    assert found.contribution == found.score == pytest.approx(expected, abs=1e-10)
-
-
-def test_the_tree_leads_to_what_a_narrow_beam_would_miss():
-    """Of two motifs that only count together a beam of one sees a single one; the tree has both on the way up."""
-    x, edges = motifs()
-    tree = agglomerate(And(), x, edges)
-    assert pick_subgraph(And(), x, edges, size=14, beam=1, tree=tree).score == pytest.approx(1.2)
-
-
-def test_size_and_sparsity():
-    assert len(pick_subgraph(MODEL, X, EDGES, sparsity=0.25).nodes) <= 3
-    assert len(pick_subgraph(MODEL, X, EDGES, sparsity=0.01).nodes) == 1
-    assert len(pick_subgraph(MODEL, X, EDGES, size=100).nodes) <= 12
-    lonely = torch.empty(2, 0, dtype=torch.long)
-    assert len(pick_subgraph(MODEL, X, lonely, size=5).nodes) == 1
-    near = pick_subgraph(net(), X, EDGES, index=0, size=3)
-    assert near.nodes <= {0, 1, 2, 3}
-    assert pick_subgraph(net(), X, EDGES, index=0, size=3) == near
-
-
-@pytest.mark.parametrize("model", [MODEL, net()], ids=["graph", "node"])
-def test_stacked_graphs_give_what_single_passes_give(model):
-    index = 0 if model is MODEL else 5
-    scorer = Scorer.of(PreparedCall.of(model, (X, EDGES), {}), index=index)
-    groups = [frozenset({5}), frozenset({4, 5, 6}), frozenset({3})]
-    stacked, single = (Masking(model, scorer.place, scorer.target) for _ in range(2))
-    single._stackable = False
-    assert stacked.gains(groups) == pytest.approx(single.gains(groups), abs=1e-12)
-    assert stacked._stackable
-
-
-def test_a_model_of_one_graph_is_not_stacked():
-    class Whole(nn.Module):
-        def forward(self, x, edge_index):
-            return x.sum(0, keepdim=True)
-
-    scorer = Scorer.of(PreparedCall.of(Whole(), (X, EDGES), {}))
-    masking = Masking(Whole(), scorer.place, 0)
-    masking.gains([frozenset({0}), frozenset({1})])
-    assert masking._stackable is False
-
-
-@pytest.mark.parametrize(
-    ("changes", "match"),
-    [
-        ({}, "size or sparsity, one of them"),
-        ({"size": 3, "sparsity": 0.5}, "size or sparsity, one of them"),
-        ({"size": 0}, "size must be an integer, at least 1"),
-        ({"size": 2.5}, "size must be"),
-        ({"sparsity": 0}, "sparsity must be above 0 and at most 1"),
-        ({"sparsity": 1.5}, "sparsity must be"),
-        ({"size": 2, "beam": 0}, "beam must be"),
-        ({"size": 2, "objective": "beauty"}, "objective must be one of"),
-    ],
-)
-def test_clear_errors_of_the_picker(changes, match):
-    with pytest.raises(ValueError, match=match):
-        pick_subgraph(MODEL, X, EDGES, **changes)
 
 
 # The paper's forward-looking experiment.

@@ -117,10 +117,28 @@ class Mixing(nn.Module):
         if self.how == "norm":
             h = self.norm(h)  # without the batch vector: over all nodes of all graphs
         h = global_mean_pool(h, batch)
-        return self.lin(h + h.mean(0) if self.how == "mean" else h + h.amax(0) if self.how == "max" else h)
+        return self.lin(WAYS[self.how](h) if self.how in WAYS else h)
 
 
-@pytest.mark.parametrize("how", ["mean", "max", "norm"])
+def last_alone(h):
+    """Only one graph looks at another."""
+    return torch.cat([h[:-1], h[-1:] + h[1:2]])
+
+
+WAYS = {
+    "mean": lambda h: h + h.mean(0),
+    "max": lambda h: h + h.amax(0),
+    "next": lambda h: h + h.roll(1, 0),
+    "next but one": lambda h: h * h.roll(2, 0),
+    "the other half": lambda h: torch.maximum(h, torch.cat([h[len(h) // 2 :], h[: len(h) // 2]])),
+    "last alone": last_alone,
+    "attention": lambda h: (h @ h.t()).softmax(-1) @ h,
+    "batch statistics": lambda h: torch.nn.functional.batch_norm(h, None, None, training=True),
+    "at -1": lambda h: h + (h.sum(0) - 1e3).clamp(min=-1),
+}
+
+
+@pytest.mark.parametrize("how", [*WAYS, "norm"])
 def test_a_model_that_mixes_graphs_is_still_right(how):
     model, batch = ready(Mixing(how)), Batch.from_data_list(graphs())
     d = decompose(model, batch, groups=[[node] for node in range(sum(SIZES))])

@@ -82,7 +82,7 @@ def test_decompose(kind, options, elsewhere):
 
 @pytest.mark.parametrize("kind", CONVS)
 def test_sparse_targets(kind, elsewhere, monkeypatch):
-    monkeypatch.setattr("xdegree.model_call.split_points.SPARSE_BELOW", torch.inf)
+    monkeypatch.setattr("xdegree.engine.masked_rows.THIN", torch.inf)
     monkeypatch.setattr("xdegree.engine.portions.DENSE_ABOVE", torch.inf)
     expected = decompose(net(kind), X, EDGES, groups=SOME)
     d = decompose(elsewhere(net(kind)), elsewhere(X), elsewhere(EDGES), groups=SOME)

@@ -579,3 +579,9 @@ def test_files_that_are_no_explanation(tmp_path, content):
 def test_file_that_is_not_there(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"gone\.json"):
         Explanation.load(tmp_path / "gone.json")
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int16])
+def test_edges_in_integers_that_pytorch_does_not_gather_by(dtype):
+    with pytest.raises(ValueError, match=rf"edge_index is {dtype}.*edge_index.long\(\)"):
+        explain(net("sage"), X, EDGES.to(dtype), index=5)

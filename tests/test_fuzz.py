@@ -1,14 +1,11 @@
 """Random programs against what must hold for them; $XDEGREE_FUZZ says how many times as many are tried."""
 
-import math
 import os
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
-from unittest import mock
 
 import pytest
 import torch
-from helpers import as_large, ready
+from helpers import FORMS, as_large, ready, storage
 from hypothesis import HealthCheck, assume, given, note, settings
 from hypothesis import strategies as st
 from linear_steps import LINEAR
@@ -17,8 +14,6 @@ from other_steps import AFFINE, MIXED, OTHER
 from programs import Program, groups_of, programs, spread_over
 from torch import Tensor
 
-import xdegree.engine.portions
-import xdegree.model_call.split_points
 from xdegree import Options, decompose, explain
 from xdegree.testing import check_laws
 
@@ -38,15 +33,6 @@ def examples(count: int) -> settings:
     )
 
 
-@contextmanager
-def storage(limit: float) -> Iterator[None]:
-    """Targets are sparse always (infinity) or never (−1)."""
-    with ExitStack() as stack:
-        stack.enter_context(mock.patch.object(xdegree.model_call.split_points, "SPARSE_BELOW", limit))
-        stack.enter_context(mock.patch.object(xdegree.engine.portions, "DENSE_ABOVE", limit))
-        yield
-
-
 def same(got: Tensor, expected: Tensor, scale: Tensor) -> None:
     size = max([1.0, *[float(t.abs().max()) for t in (expected, scale) if t.numel()]])
     torch.testing.assert_close(got, expected, rtol=0, atol=1e-9 * size)
@@ -60,12 +46,12 @@ def own(program: Program, x: Tensor) -> Tensor:
     return out
 
 
-def both_ways(program: Program, share: Tensor, options: Options) -> list[Tensor]:
-    """The targets with sparse and with dense storage, after the total was compared."""
+def in_all_forms(program: Program, share: Tensor, options: Options) -> list[Tensor]:
+    """The targets in all forms of storage, after the total was compared."""
     note(repr(program))
     found, total = [], own(program, program.x)
-    for limit in (math.inf, -1.0):
-        with storage(limit):
+    for form in FORMS:
+        with storage(form):
             d = decompose(program, program.x, program.edge_index, groups=share, options=options)
         assert torch.equal(d.total.nan_to_num(), total.nan_to_num())
         found.append(d.target)
@@ -76,7 +62,7 @@ def both_ways(program: Program, share: Tensor, options: Options) -> list[Tensor]
 @examples(150)
 def test_linear_programs_give_the_linear_contribution(program: Program, data: st.DataObject) -> None:
     share = data.draw(groups_of(program.x))
-    for target in both_ways(program, share, Options()):
+    for target in in_all_forms(program, share, Options()):
         for k, part in enumerate(spread_over(share, program.x)):
             same(target[k], own(program, program.x * part), own(program, program.x))
 
@@ -86,7 +72,7 @@ def test_linear_programs_give_the_linear_contribution(program: Program, data: st
 def test_affine_programs_give_the_difference_without_the_group(program: Program, data: st.DataObject) -> None:
     share = data.draw(groups_of(program.x))
     total = own(program, program.x)
-    for target in both_ways(program, share, EXACT):
+    for target in in_all_forms(program, share, EXACT):
         for k, part in enumerate(spread_over(share, program.x)):
             without = own(program, program.x - program.x * part)
             same(target[k], total - without, total)
@@ -104,7 +90,7 @@ def test_all_nodes_together_contribute_everything(program: Program, data: st.Dat
     options = data.draw(st.sampled_from([Options(), EXACT, Options(product="share"), Options(ties="first")]))
     every = torch.ones(1, len(program.x), dtype=torch.float64)
     total = own(program, program.x)
-    for target in both_ways(program, every, options):
+    for target in in_all_forms(program, every, options):
         close(target[0], total, total)
 
 
@@ -116,9 +102,10 @@ def test_any_program_obeys_the_laws(program: Program, data: st.DataObject) -> No
     share = data.draw(groups_of(program.x))
     share = torch.cat([torch.zeros_like(share[:1]), share])
     total = own(program, program.x)
-    sparse, dense = both_ways(program, share, options)
-    close(sparse, dense, total)
-    for target in (sparse, dense):
+    *others, dense = in_all_forms(program, share, options)
+    for other in others:
+        close(other, dense, total)
+    for target in (*others, dense):
         assert bool((target.isfinite() | ~total.isfinite()).all())
         assert not bool((target[0] != 0)[total.isfinite()].any())
     for k in range(len(share)):
@@ -126,6 +113,7 @@ def test_any_program_obeys_the_laws(program: Program, data: st.DataObject) -> No
         close(alone.target[0], dense[k], total)
 
 
+@pytest.mark.filterwarnings("ignore:contributions of up to:UserWarning")  # at such scales they are true
 @given(programs(LINEAR, AFFINE, OTHER, MIXED, most=5), st.data())
 @examples(150)
 def test_no_infinities_of_our_own_at_any_scale(program: Program, data: st.DataObject) -> None:
@@ -140,8 +128,8 @@ def test_no_infinities_of_our_own_at_any_scale(program: Program, data: st.DataOb
     options = data.draw(
         st.sampled_from([Options(), Options(activation="both-orders"), Options(product="share"), EXACT])
     )
-    for limit in (math.inf, -1.0):
-        with storage(limit):
+    for form in FORMS:
+        with storage(form):
             d = decompose(program, x, program.edge_index, groups=share, options=options)
         assert bool((d.target.isfinite() | ~d.total.isfinite()).all())
 

@@ -139,6 +139,60 @@ class EdgeTable(nn.Module):
         return self.conv(x, edge_index, self.weight.sigmoid())
 
 
+class Saturated(Two):
+    """What differs between a part and the whole is squashed until it looks the same."""
+
+    def between(self, h, edge_index):
+        return h * (100 if len(h) == N else 5000)
+
+
+class SaturatedSoftmax(Saturated):
+    def forward(self, x, edge_index):
+        return super().forward(x, edge_index).softmax(-1)
+
+
+class SaturatedSigmoid(Saturated):
+    def forward(self, x, edge_index):
+        return super().forward(x, edge_index).sigmoid()
+
+
+class SaturatedClamp(Saturated):
+    def forward(self, x, edge_index):
+        return super().forward(x, edge_index).clamp(-1, 1)
+
+
+class SaturatedInside(Saturated):
+    def between(self, h, edge_index):
+        return super().between(h, edge_index).tanh()
+
+
+class Quantiles(Two):
+    def before(self, x, edge_index):
+        return (x - x.quantile(0.5, 0)) / (x.quantile(0.9, 0) - x.quantile(0.1, 0))
+
+
+class RankOfSize(Two):
+    def between(self, h, edge_index):
+        return h * (h.norm(dim=1).argsort().argsort().to(h) / len(h)).unsqueeze(1)
+
+
+class Eigenvectors(Two):
+    """Positions from the Laplacian, as graph transformers take them."""
+
+    def between(self, h, edge_index):
+        a = torch.zeros(len(h), len(h), dtype=h.dtype)
+        a[edge_index[0], edge_index[1]] = 1
+        return h + torch.linalg.eigh(torch.diag(a.sum(1)) - a)[1][:, 1:6].abs()
+
+
+class OtherEdges(Two):
+    """Messages along edges that nobody gave it."""
+
+    def between(self, h, edge_index):
+        near = torch.cdist(h, h).topk(3, largest=False).indices
+        return torch.zeros_like(h).index_add(0, torch.arange(len(h)).repeat_interleave(3), h[near.flatten()])
+
+
 class HeldFeatures(Two):
     """Looks at features that it holds itself."""
 
@@ -162,6 +216,8 @@ GLOBAL = [
         HeldFeatures,
     ),
     BranchOnItem,
+    *(SaturatedSoftmax, SaturatedSigmoid, SaturatedClamp, SaturatedInside),
+    *(Quantiles, RankOfSize, Eigenvectors, OtherEdges),
 ]
 
 
@@ -176,7 +232,7 @@ def size(request, monkeypatch) -> str:
 def directly(model, x=X, edge_index=EDGES, **kwargs):
     """Every node as a group, on the user's own call: ``[explained, contributing, class]``."""
     d = decompose(model, x, edge_index, groups=[[node] for node in range(len(x))], **kwargs)
-    return d.total, d.target.movedim(0, 1)
+    return d.total, (d.logits or d).target.movedim(0, 1)
 
 
 @pytest.mark.parametrize("kind", GLOBAL)
@@ -189,7 +245,7 @@ def test_explain(kind, size):
     for index in (5, 30, 0):
         e = explain(model, X, EDGES, index=index)
         assert_close(e.prediction, own[index])
-        assert_close(e.class_scores, expected[index])
+        assert_close(e.class_scores, expected[index], atol=1e-9)
     for found in (
         explain(model, X, EDGES, index=[5, 30, 5]),
         explain(model, X, EDGES, index="all"),
@@ -197,10 +253,10 @@ def test_explain(kind, size):
         [explain(model, Data(x=X, edge_index=EDGES), index=41)],
     ):
         for e in found:
-            assert_close(e.class_scores, expected[e.index])
+            assert_close(e.class_scores, expected[e.index], atol=1e-9)
 
 
-@pytest.mark.parametrize("kind", GLOBAL[::3])
+@pytest.mark.parametrize("kind", GLOBAL[:20:3])
 def test_edges_and_features(kind, size):
     """By groups that are asked about on the whole graph: what a part says must be the same."""
     model = ready(kind())
@@ -217,7 +273,7 @@ def test_edges_and_features(kind, size):
     assert_close(e.edge_scores[edges], d.target[:, 5, e.target])
 
 
-@pytest.mark.parametrize("kind", GLOBAL[::3])
+@pytest.mark.parametrize("kind", GLOBAL[:20:3])
 def test_groups(kind, size):
     model = ready(kind())
     d = decompose(model, X, EDGES, groups=[[5], [77, 4], [5, 77, 4]])

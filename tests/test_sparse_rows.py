@@ -1,77 +1,66 @@
-"""Sparse targets give the same numbers as dense ones, whatever the model does with them."""
+"""Targets give the same numbers in all forms that they are stored in, whatever the model does with them."""
 
-import math
 from collections.abc import Callable
 
 import pytest
 import torch
 import torch.nn.functional as F
-from helpers import CONVS, EDGES, features, net
+from helpers import CONVS, EDGES, FORMS, features, net, storage
 from pyg_cases import CASES as PYG_CASES
 from rule_cases import RULE_CASES
 from torch import Tensor, nn
 from torch_geometric.nn import GCNConv
 
-import xdegree.engine.portions
-import xdegree.model_call.split_points
 from xdegree import Options, decompose
 from xdegree.engine.by_pairs import by_pairs
+from xdegree.engine.masked_rows import MaskedRows
 from xdegree.engine.portions import Portions, leaves
 from xdegree.engine.sparse_rows import SparseRows, coalesced, sparse_share, union
 
 X = features()
-ALWAYS, NEVER = math.inf, -1.0
 
 
-@pytest.fixture
-def sparse(monkeypatch: pytest.MonkeyPatch):
-    """Says when targets are sparse: always, or never."""
-
-    def choose(limit: float) -> None:
-        monkeypatch.setattr(xdegree.model_call.split_points, "SPARSE_BELOW", limit)
-        monkeypatch.setattr(xdegree.engine.portions, "DENSE_ABOVE", limit)
-
-    return choose
+def in_all_forms(model, *inputs, groups, options=None):
+    for form in FORMS:
+        with storage(form):
+            yield decompose(model, *inputs, groups=groups, options=options)
 
 
-def both_ways(sparse, model, *inputs, groups, options=None):
-    sparse(ALWAYS)
-    by_pair = decompose(model, *inputs, groups=groups, options=options)
-    sparse(NEVER)
-    return by_pair, decompose(model, *inputs, groups=groups, options=options)
+def expect_same(found) -> None:
+    *others, dense = found
+    for other in others:
+        for got, expected in zip(leaves(other.target), leaves(dense.target), strict=True):
+            if expected is not None:
+                torch.testing.assert_close(got, expected, rtol=1e-9, atol=1e-9)
 
 
-def expect_same(by_pair, dense) -> None:
-    for got, expected in zip(leaves(by_pair.target), leaves(dense.target), strict=True):
-        if expected is not None:
-            torch.testing.assert_close(got, expected, rtol=1e-9, atol=1e-9)
-
-
+@pytest.mark.filterwarnings("ignore:the group of all rows:UserWarning")
 @pytest.mark.parametrize("case", RULE_CASES, ids=lambda case: f"{case.rule}: {case.name}")
-def test_every_rule_both_ways(case, sparse) -> None:
+def test_every_rule_in_all_forms(case) -> None:
     x = torch.randn(6, 4, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
     x = x.abs() + 0.1 if case.positive else x
-    expect_same(*both_ways(sparse, case.function, x, groups=[[0], [], [1, 5], range(6)], options=Options.paper()))
+    expect_same(in_all_forms(case.function, x, groups=[[0], [], [1, 5], range(6)], options=Options.paper()))
 
 
 @pytest.mark.filterwarnings("ignore:.*:UserWarning", "ignore:.*:DeprecationWarning")
 @pytest.mark.parametrize("case", [case for case in PYG_CASES if case.id.startswith("conv.")], ids=lambda case: case.id)
-def test_every_convolution_both_ways(case, sparse) -> None:
+def test_every_convolution_in_all_forms(case) -> None:
     torch.set_default_dtype(torch.float64)
     try:
         model, inputs = case.model(), case.inputs()
-        expect_same(*both_ways(sparse, model, *inputs, groups=[[0], [], [1, 5]]))
+        expect_same(in_all_forms(model, *inputs, groups=[[0], [], [1, 5]]))
     finally:
         torch.set_default_dtype(torch.float32)
 
 
 @pytest.mark.parametrize("kind", CONVS)
-def test_models_stay_sparse_to_the_last_row_by_row_layer(kind, sparse, monkeypatch) -> None:
+def test_models_stay_sparse_to_the_last_row_by_row_layer(kind, monkeypatch) -> None:
     """The point of it: a network that treats rows one by one never writes everything out."""
-    sparse(ALWAYS)
     written = []
     monkeypatch.setattr(SparseRows, "dense", _watched(SparseRows.dense, written))
-    decompose(net(kind), X, EDGES, groups=[[0], [3]])
+    monkeypatch.setattr(MaskedRows, "dense", _watched(MaskedRows.dense, written))
+    with storage("pairs"):
+        decompose(net(kind), X, EDGES, groups=[[0], [3]])
     limit = {"gcn": 1, "sage": 1, "gin": 1}.get(kind)
     if limit is not None:
         assert len(written) <= limit  # the output itself
@@ -100,9 +89,9 @@ class InPlaceOnAView(nn.Module):
         return h + F.pad(part, (0, 2))
 
 
-def test_in_place_writes_are_done_again_with_dense_targets(sparse) -> None:
+def test_in_place_writes_are_done_again_with_dense_targets() -> None:
     model = InPlaceOnAView().double().eval()
-    expect_same(*both_ways(sparse, model, X, EDGES, groups=[[0], [3, 4]]))
+    expect_same(in_all_forms(model, X, EDGES, groups=[[0], [3, 4]]))
 
 
 SQUARE = torch.randn(6, 6, generator=torch.Generator().manual_seed(4), dtype=torch.float64)
@@ -130,12 +119,10 @@ WITH_ROWS: dict[str, Callable[[Tensor], Tensor]] = {
 
 
 @pytest.mark.parametrize("name", WITH_ROWS)
-def test_plain_operands_with_as_many_rows_as_columns_as_pairs(name, sparse) -> None:
+def test_plain_operands_with_as_many_rows_as_columns_as_pairs(name) -> None:
     """Every node by itself: as many pairs as nodes as features, so that size does not tell what has rows."""
-    by_pair, dense = both_ways(sparse, WITH_ROWS[name], SQUARE.flip(0), groups=torch.eye(6))
-    expect_same(by_pair, dense)
-    few, dense = both_ways(sparse, WITH_ROWS[name], SQUARE.flip(0), groups=[[1], [4, 2]])
-    expect_same(few, dense)
+    expect_same(in_all_forms(WITH_ROWS[name], SQUARE.flip(0), groups=torch.eye(6)))
+    expect_same(in_all_forms(WITH_ROWS[name], SQUARE.flip(0), groups=[[1], [4, 2]]))
 
 
 def test_operations_that_mix_rows_are_left_to_the_dense_form() -> None:

@@ -204,6 +204,37 @@ def test_outputs_that_are_not_finite_are_said():
         explain(model, X, EDGES, index=5)
 
 
+def test_outputs_that_are_not_finite_are_said_wherever_they_are():
+    """Not only of the first row, and by every function."""
+    inner = net()
+
+    def model(x, edge_index):
+        return torch.where(torch.arange(len(x)).unsqueeze(1) == 7, torch.inf, inner(x, edge_index))
+
+    questions = {
+        "a list": lambda: explain(model, X, EDGES, index=[5, 7, 6]),
+        "all": lambda: explain(model, X, EDGES, index="all"),
+        "features": lambda: explain(model, X, EDGES, index=[5, 7], of="feature"),
+        "groups": lambda: decompose(model, X, EDGES, groups=[[1]]),
+        "a tree": lambda: agglomerate(model, X, EDGES, index=7, budget=1),
+        "an interaction": lambda: interaction(model, X, EDGES, index=7, a=[1], b=[2]),
+    }
+    for name, ask in questions.items():
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            ask()
+        assert any("is not finite" in str(one.message) for one in said), name
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        explain(model, X, EDGES, index=[5, 6])
+
+
+def test_what_several_rows_leave_open():
+    found = explain(net(), X, EDGES, index=[5, 0, 9])
+    assert_close(found.residuals, torch.tensor([e.residual for e in found], dtype=torch.float64))
+    assert explain(net(), X, EDGES, index=[5, 0], reading="impact").residuals is None
+
+
 # Baselines and steps.
 
 

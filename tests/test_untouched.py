@@ -7,7 +7,7 @@ from contextlib import suppress
 import pytest
 import torch
 import torch_geometric.utils
-from helpers import EDGES, features, net, ready, singles
+from helpers import EDGES, assert_close, features, net, ready, singles
 from torch import nn
 from torch_geometric.nn import GATConv, GCNConv
 from torch_geometric.nn.conv.gcn_conv import gcn_norm
@@ -177,6 +177,39 @@ def test_containers_on_the_model_keep_no_portions():
     decompose(model, X, EDGES, groups=[[0]])
     decompose(model, X, EDGES, groups=[[0]])
     assert (model.list, model.dict, model.set) == ([], {}, set())
+
+
+class Counting(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.calls = 0
+        self.register_buffer("seen", torch.zeros(()))
+
+    def forward(self, x):
+        self.calls += 1
+        self.seen += 1
+        return x * 2
+
+
+class Refers(nn.Module):
+    """Modules that it does not own: in lists, dicts and objects, one of which leads back to it."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv, self.plain, self.named = GCNConv(4, 3), [Counting()], {"a": (Counting(),)}
+        self.plain[0].owner = [self]
+
+    def forward(self, x, edge_index):
+        return self.conv(self.named["a"][0](self.plain[0](x)), edge_index)
+
+
+def test_modules_that_the_model_only_refers_to():
+    model = ready(Refers())
+    d = decompose(model, X, EDGES, groups=singles())
+    assert_close(d.total, model.conv(X * 4, EDGES).detach())
+    assert_close(explain(model, X, EDGES, index=3).class_scores, d.target[:, 3])
+    for module in (model.plain[0], model.named["a"][0]):
+        assert module.calls == int(module.seen) == 0
 
 
 def test_inputs_are_not_modified():

@@ -17,10 +17,12 @@ if TYPE_CHECKING:
     from .results.explanation import Explanation
     from .results.explanations import Explanations
     from .results.hetero import HeteroExplanation
+    from .results.subgraph import Subgraph
     from .results.tree import ExplanationTree
     from .subgraphs.agglomerate import agglomerate, agglomerate_levels
-    from .subgraphs.contextual import contextual_scores, interaction
-    from .subgraphs.pick import Subgraph, pick_subgraph
+    from .subgraphs.contextual import contextual_scores
+    from .subgraphs.interactions import interaction
+    from .subgraphs.pick import pick_subgraph
 
 __version__ = "0.1.0"
 
@@ -38,10 +40,12 @@ _HOMES = {
     "results.explanation": ("Explanation",),
     "results.explanations": ("Explanations",),
     "results.hetero": ("HeteroExplanation",),
+    "results.subgraph": ("Subgraph",),
     "results.tree": ("ExplanationTree",),
     "subgraphs.agglomerate": ("agglomerate", "agglomerate_levels"),
-    "subgraphs.contextual": ("contextual_scores", "interaction"),
-    "subgraphs.pick": ("Subgraph", "pick_subgraph"),
+    "subgraphs.contextual": ("contextual_scores",),
+    "subgraphs.interactions": ("interaction",),
+    "subgraphs.pick": ("pick_subgraph",),
 }
 """The public names by the module that they come from."""
 

@@ -8,10 +8,12 @@ from torch import Tensor
 from .attribution.decompose import Decomposition, decompose
 from .attribution.explain import explain
 from .locality.prepared import PreparedCall
+from .results.subgraph import Subgraph
 from .results.tree import ExplanationTree, Level
 from .subgraphs.agglomerate import agglomerate, agglomerate_levels
-from .subgraphs.contextual import contextual_scores, interaction
-from .subgraphs.pick import Subgraph, pick_subgraph
+from .subgraphs.contextual import contextual_scores
+from .subgraphs.interactions import interaction
+from .subgraphs.pick import pick_subgraph
 
 
 class Prepared(PreparedCall):

@@ -6,6 +6,9 @@ from xdegree.removal import Removal
 away = Removal(model, x, edge_index, index=5)
 away.values(kept, "edges")  # the explained probability (or number) with the edges of all other nodes cut
 ```
+
+Many variants of the graph are computed in one pass, side by side, where the model takes several graphs at once. Every
+pass has the whole graph among them: if that does not get the model's own prediction, they are computed one by one.
 """
 
 from collections.abc import Mapping
@@ -16,8 +19,10 @@ import torch
 from torch import Tensor, nn
 
 from .engine.registry import op_schema
-from .locality.prepared import subgraph_call
+from .locality.prepared import Place, subgraph_call
+from .locality.stacking import Stack, Variants
 from .model_call.call import (
+    Level,
     ModelCall,
     as_table,
     check_call,
@@ -38,6 +43,10 @@ WAY_NAMES: dict[Way, str] = {
     "nodes": "nodes removed",
 }
 Task = Literal["classification", "binary", "regression"]
+ROUNDING = 1e-3
+"""By what share of the largest output the whole graph may differ between a pass of its own and one of many."""
+LAST = 6
+"""Operations at the end of a pass among which a last softmax or sigmoid is looked for; a few may move its result."""
 
 
 class Removal:
@@ -69,6 +78,19 @@ class Removal:
         **kwargs: Any,
     ) -> None:
         call = replace(model_call(model, args, {**kwargs, **(model_kwargs or {})}), part=output)
+        self._begin(model, call, index, target, task, level)
+
+    @classmethod
+    def at(
+        cls, model: Any, place: Place, target: int, task: Task | None, level: Level, mean: Tensor | None = None
+    ) -> "Removal":
+        """The same for one explained row of a call that is known already, or of a part of it with the mean of all."""
+        made = object.__new__(cls)
+        made._begin(model, place.call, int(place.rows[0]), target, task, level)
+        made._mean = mean
+        return made
+
+    def _begin(self, model: Any, call: ModelCall, index: Any, target: Any, task: Any, level: Any) -> None:
         check_call(model, call)
         self.model, self.call = model, _without_shared(call)
         with torch.no_grad(), Plain(call.random_states) as seen:
@@ -79,8 +101,12 @@ class Removal:
         """The model's own output, ``[C]``."""
         self.target = check_target(target, self.prediction)
         self.task = _checked_task(task, len(self.prediction))
+        squashed = any(op_schema(op).squashes for op in seen.operations[-LAST:])
+        self._are_probabilities = are_probabilities(table.values, squashed)
         self._num_rows = len(table.values)
         self._known: dict[tuple[str, bytes], Tensor] = {}
+        self._mean: Tensor | None = None
+        self._stackable = self._shadow is not None and not isinstance(call.x, Mapping)
 
     @property
     def num_rows(self) -> int:
@@ -126,29 +152,111 @@ class Removal:
 
     def values(self, kept: Tensor, way: Way = "zero") -> Tensor:
         """What is measured ``[K]``, under each of the masks ``[K, N]`` of nodes that stay: see `measured`."""
-        return measured(self.predictions(kept, way), self.target, self.task)
+        return self.measured(self.predictions(kept, way))
+
+    def measured(self, rows: Tensor) -> Tensor:
+        """The probability of the class ``[K]``, or the number of a regression, in outputs ``[K, C]``."""
+        return measured(rows, self.target, self.task, self._are_probabilities)
 
     def predictions(self, kept: Tensor, way: Way = "zero") -> Tensor:
         """The explained row ``[K, C]`` with only the kept nodes ``[K, N]``; each choice is computed once."""
         if way not in get_args(Way):
             raise ValueError(f"way must be one of {get_args(Way)} (got {way!r})")
-        return torch.stack([self._prediction(mask, way) for mask in self.flat(kept).bool()])
-
-    def _prediction(self, kept: Tensor, way: Way) -> Tensor:
-        kept = kept.to(self.prediction.device)
+        masks = self.flat(kept).bool().to(self.prediction.device)
         if way in ("edges", "nodes"):
-            kept = kept.clone()
-            kept[self.explained_nodes] = True
-        key = (way, kept.cpu().numpy().tobytes())
-        if key not in self._known:
-            call, row = self._blanked(kept, way) if way in ("zero", "mean") else self._without(kept, way == "nodes")
-            output = self._run(call)
-            rows = self._rows_without(kept, way)
-            values = as_table(output, call, self.level).values
-            if len(values) != rows:
-                raise ValueError(f"without these nodes the model predicts {len(values)} rows instead of {rows}")
-            self._known[key] = values[row]
-        return self._known[key]
+            masks = masks.clone()
+            masks[:, self.explained_nodes] = True
+        keys = [(way, row.tobytes()) for row in masks.cpu().numpy()]
+        new = {key: i for i, key in enumerate(keys) if key not in self._known}
+        if new:
+            self._known.update(zip(new, self._computed(masks[list(new.values())], way), strict=True))
+        return torch.stack([self._known[key] for key in keys])
+
+    def with_edges(self, kept: Tensor) -> Tensor:
+        """The explained row ``[K, C]`` with only some edges ``[K, E]``: nodes that none of them touches are removed.
+
+        An explained node, or the ends of an explained link, stay. Where no node is left, pooling gives zeros, or NaN
+        stands for what the model cannot compute.
+        """
+        edges, found = self._variants.edge_index, []
+        for some in kept.to(edges.device).split(self._variants.at_once):
+            nodes = torch.zeros(len(some), self.num_nodes, dtype=torch.bool, device=edges.device)
+            variant, edge = some.nonzero(as_tuple=True)
+            nodes[variant, edges[0, edge]] = nodes[variant, edges[1, edge]] = True
+            nodes[:, self.explained_nodes] = True
+            found.append(self._of_variants(nodes, some))
+        return torch.cat(found)
+
+    def _computed(self, kept: Tensor, way: Way) -> Tensor:
+        if isinstance(self.call.x, Mapping):
+            return torch.stack([self._single(*self._typed(mask, way)) for mask in kept])
+        found = []
+        for some in kept.split(self._variants.at_once):
+            everything = torch.ones_like(some)
+            if way in ("zero", "mean"):
+                edges = find_edges(self.call)
+                count = 0 if edges is None else edges.shape[1]
+                found.append(self._of_variants(everything, some.new_ones(len(some), count), self._blanked(some, way)))
+            else:
+                ends = self._variants.edge_index
+                nodes = some if way == "nodes" else everything
+                found.append(self._of_variants(nodes, some[:, ends[0]] & some[:, ends[1]]))
+        return torch.cat(found)
+
+    @property
+    def _variants(self) -> Variants:
+        return Variants(self.model, self.call, self.row, self.level, self._num_rows)
+
+    def _of_variants(self, nodes: Tensor, edges: Tensor, x: Tensor | None = None) -> Tensor:
+        """The explained row ``[K, C]`` of variants with some nodes ``[K, N]`` and edges, or features ``[K, N, F]``.
+
+        The whole graph comes last in a stack, so that the others may end without any node, and as the proof.
+        """
+        if self._stackable and (len(nodes) > 1 or not bool(nodes.any())):
+            whole = [torch.cat([mask, torch.ones_like(mask[:1])]) for mask in (nodes, edges)]
+            features = None if x is None else torch.cat([x, self.call.x.unsqueeze(0)])
+            try:
+                stack = self._variants.stack(*whole)
+                rows = self._rows(stack, features)
+            except (RuntimeError, IndexError, ValueError, TypeError, AssertionError):
+                rows = None  # the model is made for one graph
+            if rows is not None and self._is_own(rows[-1]):
+                return rows[:-1]
+            self._stackable = False
+        variants = range(len(nodes))
+        return torch.stack([self._alone(nodes[i], edges[i], None if x is None else x[i]) for i in variants])
+
+    def _alone(self, nodes: Tensor, edges: Tensor, x: Tensor | None) -> Tensor:
+        if x is not None:
+            return self._single(_with_x(self.call, x), self.row)
+        stack = self._variants.stack(nodes[None], edges[None])
+        try:
+            return self._single(stack.call, int(stack.rows[0]), stack.num_rows)
+        except (RuntimeError, IndexError, ValueError):
+            if bool(nodes.any()):
+                raise
+            return torch.full_like(self.prediction, torch.nan)
+
+    def _rows(self, stack: Stack, x: Tensor | None) -> Tensor | None:
+        """The explained rows of a stack; None if its output has other rows."""
+        call = stack.call if x is None else _with_x(stack.call, x.flatten(0, 1))
+        output = self._run(call)
+        if not isinstance(output, Tensor) or not output.dim() or len(output) != stack.num_rows:
+            return None
+        return output.reshape(stack.num_rows, -1)[stack.rows]
+
+    def _is_own(self, row: Tensor) -> bool:
+        if row.shape != self.prediction.shape:
+            return False
+        near = (row - self.prediction).abs() <= ROUNDING * self.prediction.abs().amax()
+        return bool((near | (row == self.prediction)).all())
+
+    def _single(self, call: ModelCall, row: int, num_rows: int | None = None) -> Tensor:
+        """A row of a call by itself."""
+        values = as_table(self._run(call), call, self.level).values
+        if len(values) != (num_rows or self._num_rows):
+            raise ValueError(f"without these nodes the model predicts {len(values)} rows, not {num_rows}")
+        return values[row]
 
     def _run(self, call: ModelCall) -> Any:
         """The model's output; one that draws random numbers gets the same ones in every pass, which takes longer."""
@@ -157,12 +265,6 @@ class Removal:
                 return call.run(_without_caches(shadow_of(self.model)))
         with torch.no_grad():
             return call.run(self._shadow)
-
-    def _rows_without(self, kept: Tensor, way: Way) -> int:
-        """How many rows the output must have: a model that gives others does not mean the same ones any more."""
-        if way != "nodes" or self.level == "graph" or bool(kept.all()):
-            return self._num_rows
-        return int(self._of_type(kept)[self._row_type()].sum()) if self.level == "node" else 1
 
     def _of_type(self, kept: Tensor) -> dict[Any, Tensor]:
         return dict(zip(self.sizes, kept.split(list(self.sizes.values())), strict=True))
@@ -182,20 +284,26 @@ class Removal:
             )
         return fitting[0]
 
-    def _blanked(self, kept: Tensor, way: Way) -> tuple[ModelCall, int]:
-        masks, new = self._of_type(kept), {}
-        for kind, x in self._features.items():
-            if not x.is_floating_point():
-                raise ValueError("features that are integers have no zero and no mean that stands for nothing")
-            blank = torch.zeros_like(x) if way == "zero" else mean_features(x).expand_as(x)
-            new[id(x)] = torch.where(masks[kind].reshape(-1, *[1] * (x.dim() - 1)), x, blank)
-        return self.call.mapped(lambda _, value: new.get(id(value), value)), self.row
+    def _blanked(self, kept: Tensor, way: Way, x: Tensor | None = None) -> Tensor:
+        """Features ``[K, N, F]`` with those of all but the kept nodes ``[K, N]`` set to zero or to the mean."""
+        x = self.call.x if x is None else x
+        assert isinstance(x, Tensor)
+        if not x.is_floating_point():
+            raise ValueError("features that are integers have no zero and no mean that stands for nothing")
+        mean = mean_features(x) if self._mean is None else self._mean
+        blank = torch.zeros_like(x) if way == "zero" else mean.expand_as(x)
+        return torch.where(kept.reshape(*kept.shape, *[1] * (x.dim() - 1)), x, blank)
 
-    def _without(self, kept: Tensor, nodes_too: bool) -> tuple[ModelCall, int]:
-        """The call without the edges of some nodes, or without the nodes as well; and the explained row in it."""
+    def _typed(self, kept: Tensor, way: Way) -> tuple[ModelCall, int, int]:
+        """The call of a graph with types of nodes, without some; its explained row, and how many it has."""
         linked = self._of_type(kept)
+        if way in ("zero", "mean"):
+            new = {id(x): self._blanked(linked[kind][None], way, x)[0] for kind, x in self._features.items()}
+            return self.call.mapped(lambda _, value: new.get(id(value), value)), self.row, self._num_rows
         every = {kind: torch.arange(len(mask), device=mask.device) for kind, mask in linked.items()}
-        return self._of(linked, {k: ids[linked[k]] for k, ids in every.items()} if nodes_too else every)
+        nodes = {kind: ids[linked[kind]] for kind, ids in every.items()} if way == "nodes" else every
+        call, row = self._of(linked, nodes)
+        return call, row, len(nodes[self._row_type()]) if self.level == "node" else self._num_rows
 
     def renumbered(self, generator: torch.Generator) -> tuple[ModelCall, int, Tensor]:
         """The same call with its nodes in a random order: the call, its explained row, and the order ``[N]``."""
@@ -253,18 +361,22 @@ def _typed_part(
     return replace(call, args=tuple(typed(value) for value in call.args), kwargs=kwargs)
 
 
-def measured(rows: Tensor, target: int, task: Task) -> Tensor:
+def measured(rows: Tensor, target: int, task: Task, already: bool | None = None) -> Tensor:
     """What is measured of outputs ``[K, C]``: the probability of the class, or the number of a regression, ``[K]``.
 
-    Outputs that are probabilities already (not negative, sums of 1) are taken as they are.
+    Outputs that are probabilities already are taken as they are.
     """
-    if task == "regression":
+    if task == "regression" or (are_probabilities(rows) if already is None else already):
         return rows[:, target]
-    if task == "binary":
-        return rows[:, target].sigmoid()
+    return rows[:, target].sigmoid() if task == "binary" else rows.softmax(-1)[:, target]
+
+
+def are_probabilities(rows: Tensor, squashed: bool = False) -> bool:
+    """Whether outputs ``[K, C]`` are probabilities: none negative and sums of 1, or a single one that was squashed."""
     sums = rows.sum(-1)
-    already = bool((rows >= 0).all()) and torch.allclose(sums, torch.ones_like(sums), atol=1e-4)
-    return (rows if already else rows.softmax(-1))[:, target]
+    one = rows.shape[-1] == 1
+    fits = squashed and bool((sums <= 1).all()) if one else torch.allclose(sums, torch.ones_like(sums), atol=1e-4)
+    return fits and bool((rows >= 0).all())
 
 
 def mean_features(x: Tensor) -> Tensor:
@@ -281,6 +393,11 @@ def _checked_task(task: Any, outputs: int) -> Task:
         raise ValueError('one output is no choice among classes; task is "binary" (a logit) or "regression"')
     found: Task = task
     return found
+
+
+def _with_x(call: ModelCall, x: Tensor) -> ModelCall:
+    old = call.x
+    return call.mapped(lambda _, value: x if value is old else value)
 
 
 def _without_caches(shadow: Any) -> Any:

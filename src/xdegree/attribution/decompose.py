@@ -8,12 +8,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from ..engine.masked_rows import Masks
 from ..engine.options import DEFAULT, Options
 from ..engine.portions import LostPortionsError, Portions, carries, leaves, target_of, total_of
 from ..engine.process_state import Memory, budget
 from ..engine.registry import MissingRuleError
 from ..engine.run import NeedsDense, Run
-from ..engine.sparse_rows import ActiveRows, NeedsWhole, Singles, SparseRows
+from ..engine.sparse_rows import ActiveRows, Entries, NeedsWhole, Singles, SparseRows
 from ..engine.torch_private import tree_flatten, tree_iter, tree_unflatten
 from ..locality.prepared import Model, PreparedCall
 from ..model_call.call import ModelCall, check_call, mapped_tensors, model_call
@@ -21,7 +22,7 @@ from ..model_call.groups import by_ids, ids_of, number_of, shares, some
 from ..model_call.shadow_model import shadow_of
 from ..model_call.split_points import Of, Path, Source, find_source
 from ..model_call.starts import located
-from .phantoms import Portion, locate_portions, warn_of_phantoms, warn_of_the_whole
+from .phantoms import Portion, locate_portions, warn_of_infinite, warn_of_phantoms, warn_of_the_whole
 
 WORKING_SET = 12
 """Portions of the largest size that are alive at one moment, with room to spare: operands, results, shares."""
@@ -124,13 +125,16 @@ def decompose(
         groups = by_ids(groups, None if ids is None else ids_of(ids, len(source.rows)))
         found = decompose_source(prepared.model, prepared.call, source, groups, probes, options, memory)
         prepared.confirm_output(found.total)
+        warn_of_infinite(found.total)
         return found
     call = replace(model_call(model, args, given), part=output)
     check_call(model, call)
     call = located(model, call, start)
     source = on_path(find_source(call, of), baseline, steps)
     groups = by_ids(groups, None if ids is None else ids_of(ids, len(source.rows)))
-    return decompose_source(model, call, source, groups, probes, options, memory)
+    found = decompose_source(model, call, source, groups, probes, options, memory)
+    warn_of_infinite(found.total)
+    return found
 
 
 def chosen_options(options: Options | None, of: Of) -> Options:
@@ -202,6 +206,7 @@ def _in_passes(
     """One step, in as many passes as the memory asks for."""
     share = source_shares(source, groups)
     if source.beside_plain_nodes:
+        share = share.mask(source.rows).to(source.rows) if isinstance(share, Entries) else share
         share = mapped_tensors(lambda s: torch.cat([s, s.new_zeros(1, *s.shape[1:])]), share)
     names = _known(model, probes)
     cuts = _chunks(number_of(share), memory, model, call, lambda: survey(model, call, source, options).largest)
@@ -309,18 +314,18 @@ def decompose_at(
     model: Any,
     call: ModelCall,
     source: Source,
-    groups: Singles,
+    groups: Singles | Masks | Entries,
     rows: Tensor,
     probe: str,
     options: Options,
     active: ActiveRows,
     logits: bool,
 ) -> AtRows:
-    """What single nodes contribute to some rows of the output, without the work for the others.
+    """What single nodes or groups contribute to some rows of the output, without the work for the others.
 
     Raises `NeedsWhole` where the model does something else than pass messages and treat rows one by one.
     """
-    run = Run(len(groups.nodes), options, active_rows=active, states=call.random_states)
+    run = Run(len(groups), options, active_rows=active, states=call.random_states)
     seen: list[Any] = []
 
     def keep(path: str, value: Any) -> None:
@@ -345,8 +350,8 @@ def decompose_at(
     found = AtRows(total_of(output), _at(shown, rows), hidden, above, frozenset(run.products - run.attending))
 
     def locate(pair: int) -> list[Portion]:
-        node = groups.nodes[found.target.group[pair]]
-        return locate_portions(model, call, source, source_shares(source, [[int(node)]]), options)
+        group = groups.mask_of(int(found.target.group[pair]), source.rows)
+        return locate_portions(model, call, source, source_shares(source, group), options)
 
     if options.bound == "none":
         warn_of_phantoms(found.total if above is None else above, found.target.values, locate)
@@ -390,6 +395,8 @@ def survey(model: Any, call: ModelCall, source: Source, options: Options | None 
 def source_shares(source: Source, groups: Any) -> Any:
     """The groups' shares of what a source splits; of no groups at all for None."""
     rows = source.rows
+    if isinstance(groups, Entries):
+        return groups
     if groups is None:
         return mapped_tensors(lambda x: x.new_zeros(0, len(x)), rows)
     return shares(groups, rows, source.what)

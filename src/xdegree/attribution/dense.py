@@ -74,16 +74,19 @@ class DenseAnswer(Answer):
 
     @cached_property
     def _apart(self) -> Tensor | None:
+        """Which graph each node belongs to, where several are asked about and none affects another; else None."""
         batch = find_batch(self.prepared.call)
         plain = self.level == "graph" and self.question.edge_scores is None
         if not plain or len(self.rows) == 1 or batch is None:
             return None
+        # Two graphs differ in at least one bit of their numbers: if none affects one that has another value there, for
+        # no bit, each stands for itself.
         graphs = torch.arange(int(batch.max()) + 1, device=batch.device)
-        for parity in (0, 1):
-            same = graphs[graphs % 2 == parity]
-            nodes = (batch % 2 == parity).nonzero().flatten()
-            if len(same) and not self.prepared.is_closed(nodes, same, self.level):
-                return None
+        for bit in range(max(1, (len(graphs) - 1).bit_length())):
+            for value in (0, 1):
+                same, nodes = ((ids >> bit & 1 == value).nonzero().flatten() for ids in (graphs, batch))
+                if len(same) and not self.prepared.is_closed(nodes, same, self.level):
+                    return None
         return batch
 
     def _graph_by_graph(self, batch: Tensor, reader: Reader) -> ObjectScores:

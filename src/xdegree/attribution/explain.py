@@ -18,10 +18,11 @@ from ..locality.prepared import BEYOND, Model, Place, PreparedCall
 from ..model_call.call import Level, Table, check_rows, find_edge_index, find_edges, short
 from ..model_call.groups import by_ids, ids_of
 from ..model_call.split_points import Of
-from ..results.explanation import Explanation
+from ..results.explanation import Explanation, spread
 from ..results.explanations import Explanations, NodeExplanations
 from ..results.hetero import HeteroExplanation
 from .decompose import chosen_options, on_path, path_options, whole_survey
+from .phantoms import warn_of_infinite
 from .scores import Classes, EdgeScores, PairScores, Question, Reader, Reading, chosen_classes
 
 FEW = 1 / 4
@@ -185,7 +186,7 @@ def explain(
     rows, single = check_rows("all" if each else index, table)
     with whole_survey(prepared.model, prepared.call, source):
         found = Answer(prepared, question, table, rows, sampling, names).explanations(single)
-    _warn(found[0])
+    _warn(found)
     if each:
         return Explanations([_local(e, batch) for e in found])
     return found[0] if single else found
@@ -343,7 +344,7 @@ class Answer:
         part, call = Part.joined(parts), self.prepared.call
         known = {
             **self.common(),
-            "num_nodes": len(call.x),
+            "num_nodes": call.num_nodes,
             "edge_index": find_edges(call),
             "scope": part.scope,
             "products": tuple(sorted(part.pairs.products)),
@@ -364,20 +365,14 @@ class Answer:
                 baseline_output=part.baseline,
                 **known,
             )
-        pairs = part.pairs
-
-        def spread(scores: Tensor) -> Tensor:
-            out = scores.new_zeros(len(call.x), *scores.shape[1:])
-            out[pairs.node] = scores
-            return out
-
+        pairs, n = part.pairs, len(call.x)
         one = Explanation(
             prediction=part.predictions[0].clone(),
             target=part.classes[0],
             index=part.rows[0],
             nodes=part.fields[0],
-            node_scores=spread(pairs.scores),
-            class_scores=None if pairs.classes is None else spread(pairs.classes),
+            node_scores=spread(pairs.scores, pairs.node, n),
+            class_scores=None if pairs.classes is None else spread(pairs.classes, pairs.node, n),
             edge_scores=None if part.edge_scores is None else part.edge_scores[0],
             sampling_error=None if part.sampling_error is None else part.sampling_error[0],
             logits=None if pairs.logits is None else pairs.logits[0].clone(),
@@ -447,14 +442,13 @@ class Balls(Sequence[Tensor]):
         return self._index.ball(nodes, self._rounds, self._sampling).nodes
 
 
-def _warn(e: Any) -> None:
-    """Say what makes scores hard to trust, where the first explanation shows it."""
+def _warn(found: Sequence[Any]) -> None:
+    """Say what makes scores hard to trust, where the explanation that leaves most open shows it."""
+    e = found[_most_doubtful(found)]
     if not bool(e.prediction.isfinite().all()):
-        said = (
-            f"the model's output for row {e.index} is not finite ({e.prediction.tolist()}), so its scores mean nothing;"
-            " look for a division by zero or an overflow in the model"
-        )
-    elif e.hides_products:
+        warn_of_infinite(e.prediction, f"the model's output for row {e.index}")
+        return
+    if e.hides_products:
         said = (
             "most nodes that can contribute have exactly 0. The model multiplies what arrives from nodes by other such"
             f" values{_where(e.products)}: a node that reaches only one of the two factors contributes nothing by"
@@ -469,6 +463,20 @@ def _warn(e: Any) -> None:
     else:
         return
     warnings.warn(said, stacklevel=3)
+
+
+def _most_doubtful(found: Sequence[Any]) -> int:
+    """The number of an explanation whose output is not finite, or else of the one that leaves most of it open."""
+    if len(found) == 1:
+        return 0
+    if isinstance(found, NodeExplanations):
+        largest = found.outputs.abs().amax(1)
+        left = torch.zeros_like(largest) if found.residuals is None else found.residuals.abs()
+    else:
+        largest = torch.tensor([_largest_output(e) for e in found], dtype=torch.float64)
+        left = torch.tensor([abs(e.residual or 0.0) for e in found], dtype=torch.float64)
+    doubt = torch.where(largest.isfinite(), left / largest.clamp(min=torch.finfo(largest.dtype).tiny), torch.inf)
+    return int(doubt.nan_to_num(torch.inf).argmax())
 
 
 FAR = 3.0

@@ -13,8 +13,12 @@ from ..engine.process_state import Memory
 from ..locality.prepared import Place, PreparedCall
 from ..model_call.split_points import find_source
 from .decompose import whole_survey
-from .objects import MASK_ENTRIES, score_entries, score_objects, score_typed_entries
+from .objects import score_entries, score_objects, score_typed_entries
+from .phantoms import warn_of_infinite
 from .scores import EdgeScores, Question, Reader, Reading
+
+MASK_ENTRIES = 2**26
+"""Truth values in one mask of columns, at most."""
 
 
 class DegreeExplainer(ExplainerAlgorithm):
@@ -61,6 +65,7 @@ class DegreeExplainer(ExplainerAlgorithm):
         prepared = PreparedCall.of(model, (x, edge_index), kwargs)
         table = prepared.table(None)
         rows, classes, signs = self._explained(table.values, target, index)
+        warn_of_infinite(table.values[rows])
         place = prepared.proven_place(rows, table.level)
         layer = self.question.layer or prepared.flow.output_layer
         q = self.question

@@ -7,8 +7,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ..engine.sparse_rows import Entries, NeedsWhole, TooMuch
 from ..locality.prepared import Place
-from ..model_call.split_points import Source
+from ..model_call.split_points import ArgumentSource, Source
 from .scores import EdgeScores, PairScores, Reader
 
 
@@ -71,8 +72,8 @@ def singles_mask(place: Place, nodes: Tensor) -> Tensor:
     return mask
 
 
-MASK_ENTRIES = 2**26
-"""Truth values in one mask of features, at most."""
+AT_ONCE = 2**24
+"""Numbers in the features of one pass of single features, at most."""
 
 
 def score_entries(reader: Reader, source: Source, among: Tensor) -> Tensor:
@@ -84,14 +85,25 @@ def score_entries(reader: Reader, source: Source, among: Tensor) -> Tensor:
     inside = torch.zeros(len(features), dtype=torch.bool, device=features.device)
     inside[among] = True
     chosen = (source.path.at(features)[1] != 0) & inside.reshape(-1, *[1] * (features.dim() - 1))
-    return _one_by_one(features, chosen, len(reader.classes), lambda g: reader.by_row(source, g).scores)
+    follows = len(reader.classes) == 1 and source.what == "node" and isinstance(source, ArgumentSource)
+
+    def ask(entries: Entries) -> Tensor:
+        nonlocal follows
+        if follows:
+            try:
+                return reader.followed(entries).unsqueeze(1)
+            except NeedsWhole:
+                follows = False
+        return reader.by_row(source, entries).scores
+
+    return _one_by_one(features, chosen, len(reader.classes), ask)
 
 
 def score_typed_entries(reader: Reader, source: Source) -> dict[Any, Tensor]:
     """The same for several types."""
 
-    def ask(kind: Any) -> Callable[[Tensor], Tensor]:
-        return lambda groups: reader.by_row(source, {kind: groups}).scores
+    def ask(kind: Any) -> Callable[[Entries], Tensor]:
+        return lambda entries: reader.by_row(source, {kind: entries.mask(source.rows[kind])}).scores
 
     return {
         kind: _one_by_one(x, source.path.at(x, kind)[1] != 0, len(reader.classes), ask(kind))
@@ -99,14 +111,19 @@ def score_typed_entries(reader: Reader, source: Source) -> dict[Any, Tensor]:
     }
 
 
-def _one_by_one(features: Tensor, chosen: Tensor, rows: int, ask: Callable[[Tensor], Tensor]) -> Tensor:
+def _one_by_one(features: Tensor, chosen: Tensor, rows: int, ask: Callable[[Entries], Tensor]) -> Tensor:
     """Answers ``[K, rows]`` for every chosen entry as a group of its own, as ``[rows, *features]``; 0 for others."""
     found = features.new_zeros(rows, features.numel())
     entries = chosen.reshape(-1).nonzero().flatten()
-    for chunk in entries.split(max(1, MASK_ENTRIES // max(1, features.numel()))) if len(entries) else ():
-        mask = torch.zeros(len(chunk), features.numel(), dtype=torch.bool, device=features.device)
-        mask[torch.arange(len(chunk), device=chunk.device), chunk] = True
-        found[:, chunk] = ask(mask.reshape(len(chunk), *features.shape)).t()
+    waiting = list(entries.split(max(1, AT_ONCE // max(1, features[:1].numel())))) if len(entries) else []
+    while waiting:
+        some = waiting.pop()
+        try:
+            found[:, some] = ask(Entries(some)).t()
+        except TooMuch:
+            if len(some) == 1:
+                raise
+            waiting += some.chunk(2)
     return found.reshape(rows, *features.shape)
 
 

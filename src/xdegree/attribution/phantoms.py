@@ -71,6 +71,20 @@ def warn_of_phantoms(total: Any, target: Any, locate: Callable[[int], list[Porti
     )
 
 
+def warn_of_infinite(output: Any, what: str = "the model's output") -> None:
+    """Warn of an output that has no parts, since it is no number."""
+    for part in tree_flatten(output)[0]:
+        if isinstance(part, Tensor) and part.is_floating_point() and not bool((finite := part.isfinite()).all()):
+            rows = (~finite).reshape(len(part), -1).any(1).nonzero().flatten().tolist() if part.dim() > 1 else []
+            values = part.tolist() if not rows else f"in {len(rows)} of {len(part)} rows, first {rows[0]}"
+            warnings.warn(
+                f"{what} is not finite ({values}), so its scores mean nothing; look for a division by zero or an"
+                " overflow in the model",
+                stacklevel=3,
+            )
+            return
+
+
 def warn_of_the_whole(total: Any, target: Any, share: Any) -> None:
     """Warn where a group that holds everything contributes another number than the output."""
     each = [part.reshape(len(part), -1).ge(1).all(1) for part in tree_flatten(share)[0] if part.numel()]

@@ -8,9 +8,10 @@ from typing import Any, Literal, get_args
 import torch
 from torch import Tensor
 
+from ..engine.masked_rows import Masks
 from ..engine.options import Options
 from ..engine.process_state import Memory, budget
-from ..engine.sparse_rows import ActiveRows, NeedsWhole, Singles, SparseRows, TooMuch, coalesced
+from ..engine.sparse_rows import ActiveRows, Entries, NeedsWhole, Singles, SparseRows, TooMuch, coalesced
 from ..locality.prepared import Place, PreparedCall
 from ..model_call.call import Level, as_table, check_target, plain_number
 from ..model_call.split_points import TRIVIAL, Of, Path, Source, find_source
@@ -216,6 +217,18 @@ class Reader:
                 waiting += nodes.split(max(1, int(len(nodes) / (1.2 * error.factor))))
         return PairScores.of_groups(parts, place.num_nodes)
 
+    def followed(self, groups: Masks | Entries) -> Tensor:
+        """The scores of groups, from a pass that follows the messages to a single explained row.
+
+        Raises `NeedsWhole` and `TooMuch` as `of_pairs` does.
+        """
+        place, x = self.place, self.place.call.x
+        if place.distance is None or x.dim() < 2 or not x.is_floating_point() or self.signs is not None:
+            raise NeedsWhole
+        active = ActiveRows(place.distance, place.rounds, self._limit(len(groups)))
+        found = self._some_pairs(self.source(), groups, active)
+        return found.scores.new_zeros(len(groups)).index_add_(0, found.node, found.scores)
+
     def _limit(self, groups: int) -> int | None:
         """Bytes that the pairs of a pass may take; None where they are few: asking the system takes milliseconds."""
         size = self.place.call.plain_size(self.prepared.model)
@@ -224,7 +237,7 @@ class Reader:
         allowed = budget(self.memory, self.place.call.x.device)
         return max(1, allowed // 8, allowed - 3 * size // 2)  # the model's own values need room too
 
-    def _some_pairs(self, source: Source, groups: Singles, active: ActiveRows) -> PairScores:
+    def _some_pairs(self, source: Source, groups: Singles | Masks | Entries, active: ActiveRows) -> PairScores:
         """In one pass for each step of the path."""
         place, model = self.place, self.prepared.model
         probe = self._layer() if self.reading == "strength" else ""
@@ -240,13 +253,15 @@ class Reader:
         table = as_table(d.total, place.call, self.level)
         self.prepared.confirm(place, table.values[place.rows])
         shown = table if d.logits is None else as_table(d.logits, place.call, self.level)
-        return self._read(d, shown.values[place.rows], groups.nodes)
+        return self._read(d, shown.values[place.rows], groups.nodes if isinstance(groups, Singles) else None)
 
-    def _read(self, d: AtRows, total: Tensor, nodes: Tensor) -> PairScores:
+    def _read(self, d: AtRows, total: Tensor, nodes: Tensor | None) -> PairScores:
+        """Scores by the node that each group consists of, or by the number of the group."""
         above = None if d.logits is None else total
         pairs = d.target if d.probe is None else d.probe
-        row, node = pairs.row, nodes[pairs.group]
-        node = node if self.place.nodes is None else self.place.nodes[node]
+        row, node = pairs.row, pairs.group
+        if nodes is not None:
+            node = nodes[node] if self.place.nodes is None else self.place.nodes[nodes[node]]
         if self.reading == "strength":
             return PairScores(row, node, pairs.values.abs().flatten(1).sum(1), None, above, d.products)
         table = pairs.values.reshape(len(row), total.shape[1])

@@ -15,6 +15,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from .degree import contextual, degree
+from .eig_search import EdgeSet, eig_search, eig_subgraph
 from .instance import Instance, instance
 from .interface import Method, Scores
 from .learned import gnn_explainer, pg_explainer
@@ -37,6 +38,7 @@ METHODS: dict[str, Callable[..., Method]] = {
     "PGExplainer": pg_explainer,
     "GNN-LRP": gnn_lrp,
     "SubgraphX": subgraphx,
+    "EiG-Search": eig_search,
     "DEGREE": degree,
     "DEGREE in context": contextual,
 }
@@ -77,6 +79,9 @@ __all__ = [
     "subgraphx",
     "Search",
     "search",
+    "eig_search",
+    "eig_subgraph",
+    "EdgeSet",
     "degree",
     "contextual",
 ]

@@ -12,9 +12,9 @@ import torch
 from torch import Tensor, nn
 
 from ..locality.prepared import PreparedCall
+from ..locality.stacking import AT_ONCE, of_copies, side_by_side
 from ..model_call.call import check_rows, check_target, find_edge_index
 from ..removal import mean_features
-from ..subgraphs.masking import copies_at_once, of_copies, side_by_side
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class Instance:
     @property
     def _at_once(self) -> int:
         """How many copies of the graph go into one pass."""
-        return copies_at_once(len(self.x), self.edge_index)
+        return max(1, AT_ONCE // (len(self.x) + self.edge_index.shape[1]))
 
     def _stacked(self, xs: Tensor) -> Tensor:
         """Copies of the graph side by side in one pass; one after the other where the model is made for one graph."""

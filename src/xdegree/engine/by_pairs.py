@@ -8,8 +8,9 @@ from typing import Any
 
 from torch import Tensor
 
+from .masked_rows import MaskedRows
 from .portions import Portions, leaves, mapped, portions_in
-from .registry import ROW_WISE, Call, Rule, aten
+from .registry import ROW_WISE, Call, Rule, aten, op_schema
 from .sparse_rows import SparseRows, union
 from .torch_private import schema_of
 
@@ -19,11 +20,12 @@ def by_pairs(found: Rule, call: Call, args: tuple[Any, ...], kwargs: dict[str, A
     carried = portions_in((args, *kwargs.values()))
     by_pair = [x for x in carried if x.is_by_pairs]
     size = by_pair[0].shape[0] if by_pair[0].dim() else 0
-    if not call.groups:
+    if not call.groups or not _fits(call, args, kwargs, carried, size):
         return None  # a survey asks the rules themselves, which may refuse
-    if not _fits(call, args, kwargs, carried, size) or _stays_a_message(call, carried, args):
-        return None
-    if any(x.messages is not None and not x.messages.is_thin() for x in by_pair):
+    masked = [x.sparse for x in by_pair if isinstance(x.sparse, MaskedRows)]
+    if len(masked) == len(carried) and all(masked[0].fits(x) for x in masked) and not op_schema(call.op).squashes:
+        return _by_rows(found, call, args, kwargs, masked[0])
+    if not all(map(_pays, by_pair)) or _stays_a_message(call, carried, args):
         return None
     multiplies = call.op.overloadpacket is aten.mul and call.options.product == "target"
     if len(by_pair) < len(carried) and not multiplies:
@@ -56,6 +58,25 @@ def by_pairs(found: Rule, call: Call, args: tuple[Any, ...], kwargs: dict[str, A
     if isinstance(target, tuple):
         return tuple(None if part is None else pairs.with_values(part[0]) for part in target)
     return pairs.with_values(target[0], after)
+
+
+def _pays(x: Portions) -> bool:
+    """Whether pairs are few enough to be worked on one by one; where only some rows matter there is no other way."""
+    if x.messages is not None:
+        return x.messages.is_thin()
+    return not isinstance(x.sparse, MaskedRows) or x.sparse.is_thin or x.sparse.active is not None
+
+
+def _by_rows(found: Rule, call: Call, args: tuple[Any, ...], kwargs: dict[str, Any], like: MaskedRows) -> Any:
+    """The rule on rows that are all target, once for all groups; rows without any target have none afterwards."""
+
+    def whole(x: Any) -> Any:
+        return Portions(x.total, x.sparse.value.unsqueeze(0)) if isinstance(x, Portions) else x  # type: ignore[union-attr]
+
+    target: Any = found(Call(call.op, call.total, 1, call.options), *mapped(whole, args), **mapped(whole, kwargs))
+    if isinstance(target, tuple):
+        return tuple(None if part is None else like.having(part[0]) for part in target)
+    return like.having(target[0])
 
 
 def _pairs(targets: list[SparseRows], multiplies: bool) -> SparseRows | None:

@@ -347,7 +347,7 @@ class Run(DispatchMode):
                 messages.dense()
             into.target.copy_(target.dense() if isinstance(target, SparseRows) else target)
         else:
-            into.target = target if isinstance(target, SparseRows) else target.to(into.dtype)
+            into.target = target.to(into.dtype)
         into.alias.touched = True
 
     def _rule(self, func: OpOverload, total: Any, args: Any, kwargs: Any) -> Any:

@@ -141,6 +141,12 @@ class SparseRows:
         """The same rows with other pairs, whose values are still to be found."""
         return SparseRows(self.groups, self.size, code, self.values[:0], self.active, self.known)
 
+    def to(self, dtype: torch.dtype) -> "SparseRows":
+        """The same in another precision."""
+        if self.values.dtype == dtype:
+            return self
+        return self.with_values(self.values.to(dtype), None if self.rest is None else self.rest.to(dtype))
+
     def dense(self) -> Tensor:
         """Written out, rows first in memory."""
         if self.active is not None:
@@ -239,11 +245,52 @@ class Singles:
         self.asked = asked
         """``[N]``: the nodes that are groups in this pass or another one; what others contribute is not known."""
 
+    def __len__(self) -> int:
+        return len(self.nodes)
+
+    def mask_of(self, group: int, x: Tensor) -> Tensor:
+        """One group as a mask ``[1, N]``."""
+        mask = torch.zeros(1, len(x), dtype=torch.bool, device=x.device)
+        mask[0, self.nodes[group]] = True
+        return mask
+
     def split(self, x: Tensor, active: ActiveRows) -> SparseRows:
         """The features of each node as the target of its group."""
         k = len(self.nodes)
         code = self.nodes * k + torch.arange(k, device=x.device)
         return SparseRows(k, len(x), code, x[self.nodes], active, self.asked)
+
+
+class Entries:
+    """Single features, each a group of its own: what a mask ``[K, N, F]`` would say, without the mask."""
+
+    def __init__(self, entries: Tensor) -> None:
+        self.entries = entries
+        """Where they are in the features, counted through all rows; in order and without repetition."""
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+    def __getitem__(self, some: slice) -> "Entries":
+        return Entries(self.entries[some])
+
+    def mask_of(self, group: int, x: Tensor) -> Tensor:
+        """One group as a mask ``[1, *x.shape]``."""
+        return self[group : group + 1].mask(x)
+
+    def mask(self, x: Tensor) -> Tensor:
+        """Written out, ``[K, *x.shape]`` of truth values."""
+        mask = torch.zeros(len(self), x.numel(), dtype=torch.bool, device=x.device)
+        mask[torch.arange(len(self), device=x.device), self.entries] = True
+        return mask.reshape(len(self), *x.shape)
+
+    def split(self, x: Tensor, active: ActiveRows | None = None) -> SparseRows:
+        """Each feature as the target of its group."""
+        k, width = len(self), x[:1].numel()
+        row, group = self.entries // width, torch.arange(k, device=x.device)
+        values = x.new_zeros(k, width)
+        values[group, self.entries % width] = x.reshape(-1)[self.entries]
+        return SparseRows(k, len(x), row * k + group, values.reshape(k, *x.shape[1:]), active)
 
 
 def sparse_share(x: Tensor, share: Tensor) -> SparseRows:

@@ -9,7 +9,7 @@ from torch_geometric.nn import MessagePassing
 
 from ..engine.torch_private import OpOverload
 from ..model_call.call import ModelCall
-from ..model_call.shadow_model import Plain, shadow_of
+from ..model_call.shadow_model import Plain, Sizes, shadow_of
 
 
 @dataclass(frozen=True)
@@ -25,9 +25,11 @@ class MessageFlow:
     where the last layer passes messages itself."""
     operations: list[OpOverload]
     """All operations of the pass, in order."""
+    sizes: Sizes
+    """As in `Plain`; of no rows unless they were asked for."""
 
 
-def watched_pass(model: Any, call: ModelCall) -> tuple[Any, MessageFlow]:
+def watched_pass(model: Any, call: ModelCall, rows: int | None = None) -> tuple[Any, MessageFlow]:
     """One plain forward pass: its output (all parts of it), and how messages were passed on the way."""
     flows: list[str] = []
     layers: list[str] = []
@@ -40,10 +42,10 @@ def watched_pass(model: Any, call: ModelCall) -> tuple[Any, MessageFlow]:
             layer = isinstance(module, MessagePassing) or next(module.parameters(recurse=False), None) is not None
             if layer and not isinstance(module, torch.jit.ScriptModule):  # which takes no hooks
                 _watch(module, path, inside, layers)
-    with torch.no_grad(), Plain(call.random_states) as plain:
+    with torch.no_grad(), Plain(call.random_states, rows) as plain:
         output = call.run(shadow)
     direction = flows[0] if len(set(flows)) == 1 else None
-    return output, MessageFlow(len(flows), direction, layers[-1] if layers else "", plain.operations)
+    return output, MessageFlow(len(flows), direction, layers[-1] if layers else "", plain.operations, plain.sizes)
 
 
 def _watch(module: nn.Module, path: str, inside: list[str], layers: list[str]) -> None:

@@ -17,9 +17,10 @@ from torch import Tensor, nn
 
 from ..engine.portions import leaves
 from ..engine.sparse_rows import TooMuch
+from ..engine.torch_private import OpOverload
 from ..model_call.call import Level, ModelCall, Table, as_table, check_call, find_batch, find_edge_index, model_call
 from ..model_call.outputs import only_part
-from ..model_call.shadow_model import Plain, run_plain, shadow_of
+from ..model_call.shadow_model import Plain, Sizes, shadow_of
 from ..model_call.split_points import Of, Source, find_source
 from ..model_call.starts import located
 from .message_flow import Incoming, MessageFlow, Sampling, watched_pass
@@ -75,6 +76,23 @@ class Place:
         return ids if self.nodes is None else torch.searchsorted(self.nodes, ids)
 
 
+@dataclass(frozen=True)
+class Seen:
+    """What a plain pass gave, and how."""
+
+    call: ModelCall
+    output: Any
+    operations: list[OpOverload]
+    sizes: Sizes
+
+    def table(self, level: Level) -> Tensor | None:
+        """The output with a row for each prediction; None if it has another form."""
+        try:
+            return as_table(self.output, self.call, level).values
+        except (TypeError, ValueError):
+            return None
+
+
 class PreparedCall:
     """A call of a model, its plain forward pass, and the index of its edges.
 
@@ -121,7 +139,8 @@ class PreparedCall:
         """The plain forward pass, made when it is first needed; on trust, one over a handful of nodes."""
         if self.trust:
             return None, self._flow_of_a_few()
-        return watched_pass(self.model, replace(self.call, part=None))
+        rows = None if self._is_small or not isinstance(self.call.x, Tensor) else len(self.call.x)
+        return watched_pass(self.model, replace(self.call, part=None), rows)
 
     @property
     def output(self) -> Any:
@@ -132,6 +151,14 @@ class PreparedCall:
     def flow(self) -> MessageFlow:
         """How messages were passed on the way."""
         return self._pass[1]
+
+    @cached_property
+    def _sizes(self) -> Sizes:
+        """Of all rows on the way; in a small graph they are seldom needed, and then cost a pass of their own."""
+        if not self._is_small:
+            return self.flow.sizes
+        seen = self._seen(self.call)
+        return {} if seen is None else seen.sizes
 
     def source(self, of: Of = "node") -> Source:
         """Where portions start; features are checked once."""
@@ -200,8 +227,8 @@ class PreparedCall:
             part = self._part(rows, seeds, level, margin, None, limit, induced)
             if len(part.call.x) > most:
                 return self._followed(rows, seeds, level, WHOLE)
-            output = self._output_of(part, level)
-            if output is not None and agree(output, own):
+            output = self._proven_output(part, level, own, seeds)
+            if output is not None:
                 self.margin = margin
                 return replace(part, output=output, scope=VERIFIED)
         self._refuse_if_changed()
@@ -224,17 +251,15 @@ class PreparedCall:
 
     def _holds_in_general(self, part: Place, rows: Tensor, level: Level) -> bool:
         """Whether a part gives the model's output for other features too: where many are equal, it may by chance."""
-        x = self.call.x
+        x, seeds = self.call.x, self._seeds(rows, level)
         noise = torch.rand(x.shape, generator=torch.Generator().manual_seed(0), dtype=torch.float64).to(x)
         other = x * (1 + noise) + noise
-        try:
-            whole = run_plain(self.model, self.call, (x, other))
-            alone = run_plain(self.model, part.call, (part.call.x, other[part.nodes]))
-            return agree(
-                as_table(alone, part.call, level).values[part.rows], as_table(whole, self.call, level).values[rows]
-            )
-        except Exception:  # noqa: BLE001 (as in `is_closed`)
+        whole, alone = self._seen(self.call, (x, other)), self._seen(part.call, (part.call.x, other[part.nodes]))
+        if whole is None or alone is None or seeds is None:
             return False
+        own, here = whole.table(level), alone.table(level)
+        same = own is not None and here is not None and agree(here[part.rows], own[rows])
+        return same and same_sizes(alone.sizes, part.here(seeds), whole.sizes, seeds)
 
     def is_closed(self, field: Tensor, rows: Tensor, level: Level) -> bool:
         """Whether no other nodes than these affect some rows of the output."""
@@ -243,11 +268,9 @@ class PreparedCall:
             return False
         poisoned = torch.full_like(x, torch.nan)
         poisoned[field] = x[field]
-        try:
-            output = run_plain(self.model, self.call, (x, poisoned))
-            return agree(as_table(output, self.call, level).values[rows], self._own(rows, level))
-        except Exception:  # noqa: BLE001 (a model may refuse such features in any way)
-            return False
+        seen = self._seen(self.call, (x, poisoned))
+        values = None if seen is None else seen.table(level)
+        return values is not None and agree(values[rows], self._own(rows, level))
 
     def _seeds(self, rows: Tensor, level: Level) -> Tensor | None:
         """The nodes that some rows are about: themselves, or the ends of links; None where messages do not tell."""
@@ -328,10 +351,10 @@ class PreparedCall:
     ) -> Place:
         """A neighborhood that is not compared with the model: with one hop more only if that changes the output."""
         part = self._part(rows, seeds, level, self.margin, sampling, limit)
-        output = self._output_of(part, level, strict=False)
+        output = self._output_of(part, level)
         if self.margin == 0:
             wider = self._part(rows, seeds, level, 1, sampling, limit)
-            other = self._output_of(wider, level, strict=False)
+            other = self._output_of(wider, level)
             if output is None or other is None or not agree(output, other):
                 self.margin, part, output = 1, wider, other
         if output is None:
@@ -341,16 +364,28 @@ class PreparedCall:
             )
         return replace(part, output=output)
 
-    def _output_of(self, part: Place, level: Level, strict: bool = True) -> Tensor | None:
-        """The explained rows of a part's own output; None if the model does not run on it as it does on the whole."""
-        try:
-            with torch.no_grad(), Plain(part.call.random_states) as plain:
-                output = part.call.run(shadow_of(self.model))
-            if strict and plain.operations != self.flow.operations:
-                return None
-            return as_table(output, part.call, level).values[part.rows]
-        except Exception:  # noqa: BLE001 (a model that is made for the whole graph may fail in any way)
+    def _output_of(self, part: Place, level: Level) -> Tensor | None:
+        """The explained rows of a part's own output; None if the model does not run on it."""
+        seen = self._seen(part.call)
+        values = None if seen is None else seen.table(level)
+        return None if values is None else values[part.rows]
+
+    def _proven_output(self, part: Place, level: Level, own: Tensor, seeds: Tensor) -> Tensor | None:
+        """The same; None also if it is not the model's own output, or was not computed in the same way."""
+        seen = self._seen(part.call)
+        values = None if seen is None or seen.operations != self.flow.operations else seen.table(level)
+        if seen is None or values is None or not agree(values[part.rows], own):
             return None
+        return values[part.rows] if same_sizes(seen.sizes, part.here(seeds), self._sizes, seeds) else None
+
+    def _seen(self, call: ModelCall, *replaced: tuple[Any, Any]) -> "Seen | None":
+        """A plain pass; None if it fails: a model that is made for the whole graph may do so in any way."""
+        try:
+            with torch.no_grad(), Plain(call.random_states, len(call.x)) as plain:
+                output = call.run(shadow_of(self.model), *replaced)
+        except Exception:  # noqa: BLE001
+            return None
+        return Seen(call, output, plain.operations, plain.sizes)
 
     def _flow_of_a_few(self) -> MessageFlow:
         """How messages are passed, from a pass on a handful of nodes."""
@@ -411,22 +446,23 @@ class PreparedCall:
             yield from ((name if len(tensors) == 1 else f"{name}[{i}]", t) for i, t in enumerate(tensors))
 
     def _edge_marks(self) -> Tensor:
-        """All edges, or of very many the sums of their receivers by blocks.
+        """All edges, or of very many the sums of the receivers of each few of them.
 
-        Sums do not see that two edges swapped their receivers, but one of these then leaves the part that is cut out,
-        and the edges of that are compared one by one.
+        Sums do not see that neighboring edges swapped their receivers, but one of these then leaves the part that is
+        cut out, and the edges of that are compared one by one.
         """
         edges = find_edge_index(self.call)
         if edges is None or self.incoming is None:
             return torch.empty(0)
         ends = edges[self.incoming.end]
-        if len(ends) <= BLOCKS**2:
+        if len(ends) <= MANY:
             return edges.clone()
-        whole = len(ends) // BLOCKS * BLOCKS
-        return torch.cat([ends[:whole].view(BLOCKS, -1).sum(1), ends[whole:]])
+        whole = len(ends) // BLOCK * BLOCK
+        return torch.cat([ends[:whole].view(-1, BLOCK).sum(1), ends[whole:]])
 
 
-BLOCKS = 512
+MANY, BLOCK = 2**18, 2**8
+"""Edges from which on sums are compared, and of how many each."""
 
 
 def agree(output: Tensor, own: Tensor) -> bool:
@@ -437,23 +473,45 @@ def agree(output: Tensor, own: Tensor) -> bool:
     return bool(((output - own).abs() <= allowed * own.abs().amax(1, keepdim=True)).all())
 
 
+def same_sizes(here: Sizes, rows: Tensor, own: Sizes, own_rows: Tensor) -> bool:
+    """Whether some rows had the same sizes on the way through two passes, up to the rounding of what came before."""
+    both = [number for number in own if number in here]
+    if not both:
+        return True
+    a, b = (torch.stack([t[number][r].double() for number in both]) for t, r in ((here, rows), (own, own_rows)))
+    allowed = min(0.05, ROUNDING * max(torch.finfo(own[number].dtype).eps for number in both))
+    scale = b.nan_to_num(0.0, 0.0).cummax(0).values
+    return bool((((a - b).abs() <= allowed * scale) | (a == b) | (a.isnan() & b.isnan())).all())
+
+
 def subgraph_call(
-    call: ModelCall, edge_index: Tensor, nodes: Tensor, edges: Tensor, ends: Tensor, links: Tensor | None
+    call: ModelCall,
+    edge_index: Tensor,
+    nodes: Tensor,
+    edges: Tensor,
+    ends: Tensor,
+    links: Tensor | None,
+    batch: Tensor | None = None,
 ) -> ModelCall:
-    """The call with some of its nodes and edges; the ends of edges and links as it numbers them.
+    """The call with some of its nodes and edges; the ends of edges and links, and the batch, as it numbers them.
 
     What has a row per node or edge is told by its length, where both are the same by its name. A wrong guess gives
     another output, or none, and that is noticed.
     """
     n, e, old_links = len(call.x), edge_index.shape[1], call.get("edge_label_index")
+    old_batch = None if batch is None else find_batch(call)
 
     def part(name: str, value: Any) -> Any:
         if value is edge_index:
             return ends
         if links is not None and value is old_links:
             return links
+        if old_batch is not None and value is old_batch:
+            return batch
         if name == "num_nodes" and isinstance(value, int):
             return len(nodes)
+        if batch is not None and name in ("batch_size", "num_graphs") and isinstance(value, int):
+            return max(value, int(batch.max()) + 1 if len(batch) else 0)
         if isinstance(value, Tensor) and value.dim() and value.shape[0] in (n, e):
             of_edges = value.shape[0] == e and (n != e or name.startswith("edge"))
             return _some_rows(value, edges if of_edges else nodes)

@@ -51,8 +51,8 @@ def _edge_faults(edges: Any, nodes: int, features: Any) -> list[str]:
         pairs = edges.dim() == 2 and edges.shape[1] == 2
         advice = "it is transposed; pass edge_index.t()" if pairs else "of an adjacency matrix pass .nonzero().t()"
         return [f"edge_index is {list(edges.shape)} instead of [2, E]; {advice}"]
-    if edges.is_floating_point() or edges.dtype == torch.bool:
-        return [f"edge_index is {edges.dtype}; node ids are integers; pass edge_index.long()"]
+    if edges.dtype not in (torch.long, torch.int32):
+        return [f"edge_index is {edges.dtype}; node ids are integers of 64 or 32 bits; pass edge_index.long()"]
     low, high = (int(edges.min()), int(edges.max())) if edges.numel() else (0, -1)
     if low < 0 or high >= nodes:
         return [f"edge_index names nodes {low} to {high}, but x has rows 0 to {nodes - 1}"]

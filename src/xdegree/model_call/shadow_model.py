@@ -6,7 +6,7 @@ to live on the shadow, so the model comes back untouched whatever happens, also 
 
 import copy
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any
 
@@ -24,6 +24,8 @@ from ..engine.torch_private import DispatchMode, OpOverload, inner_module, tree_
 from .call import ModelCall
 
 Watch = Callable[[str, Any], None]
+Sizes = Mapping[int, Tensor]
+"""The size of each row of the values of a pass, by the number of the operation."""
 
 
 def shadow_of(model: Any, run: Run | None = None, watch: Watch | None = None, caches: bool = False) -> Any:
@@ -38,14 +40,19 @@ def shadow_of(model: Any, run: Run | None = None, watch: Watch | None = None, ca
     """
     if not isinstance(model, nn.Module) or isinstance(model, torch.jit.ScriptModule):
         return model
-    named = list(model.named_modules())
-    copies: dict[int, Any] = {}
-    """By the identity of the original, as `copy.deepcopy` keeps its memo."""
+    return _shadow(model, {}, run, watch, caches)
+
+
+def _shadow(
+    model: nn.Module, copies: dict[int, Any], run: Run | None, watch: Watch | None, caches: bool = False
+) -> Any:
+    """A tree of modules; ``copies`` are by the identity of the original, as `copy.deepcopy` keeps its memo."""
+    named = [(path, module) for path, module in model.named_modules() if id(module) not in copies]
     for _, module in named:
         copies[id(module)] = module if isinstance(module, torch.jit.ScriptModule) else object.__new__(module.__class__)
     for _, module in named:
-        if (inner := inner_module(module)) is not None:  # compiled code hides its operations
-            copies[id(module)] = copies[id(inner)]
+        if (compiled := inner_module(module)) is not None:  # compiled code hides its operations
+            copies[id(module)] = copies[id(compiled)]
     for path, module in named:
         made = copies[id(module)]
         if made is module or inner_module(module) is not None:
@@ -99,11 +106,17 @@ def check_caches(model: Any, call: ModelCall) -> None:
 
 
 class Plain(DispatchMode):
-    """A forward pass that draws random numbers of its own, and notes its operations."""
+    """A forward pass that draws random numbers of its own, and notes its operations.
 
-    def __init__(self, states: RandomStates) -> None:
+    With ``rows``, it also notes the size of each row of every value that has so many rows, by the number of the
+    operation: a squashing operation behind them can make very different values the same.
+    """
+
+    def __init__(self, states: RandomStates, rows: int | None = None) -> None:
         super().__init__()
         self.operations: list[OpOverload] = []
+        self.sizes: dict[int, Tensor] = {}
+        self._rows = rows
         self._draws = OwnDraws(states)
 
     def __torch_dispatch__(
@@ -112,9 +125,18 @@ class Plain(DispatchMode):
         if self.in_place_of:
             args, kwargs = self.stand_in(args), self.stand_in(kwargs or {})
         self.operations.append(func)
-        if op_schema(func).draws:
+        schema = op_schema(func)
+        if schema.draws:
             return self._draws(func, args, kwargs or {})
-        return func(*args, **kwargs) if kwargs else func(*args)
+        out = func(*args, **kwargs) if kwargs else func(*args)
+        if self._rows is not None and not (schema.moves or schema.carries_nothing) and _has_rows(out, self._rows):
+            self.sizes[len(self.operations)] = torch.linalg.vector_norm(out.reshape(len(out), -1), dim=1)
+        return out
+
+
+def _has_rows(value: Any, rows: int) -> bool:
+    plain = isinstance(value, Tensor) and value.layout == torch.strided and value.is_floating_point()
+    return plain and value.dim() > 0 and len(value) == rows
 
 
 def _copied(value: Any, copies: dict[int, Any]) -> Any:
@@ -141,8 +163,8 @@ def _made(value: Any, kind: Any, copies: dict[int, Any]) -> Any:
         return MethodType(value.__func__, _copied(value.__self__, copies))
     if kind is torch.Generator:
         return value.clone_state()
-    if isinstance(value, nn.Module):  # one that the model only refers to
-        return value
+    if isinstance(value, nn.Module):  # one that the model only refers to, as in a plain list
+        return value if isinstance(value, torch.jit.ScriptModule) else _shadow(value, copies, None, None)
     try:
         return copy.deepcopy(value, copies)
     except Exception:  # noqa: BLE001 (locks, files and the like cannot be copied)

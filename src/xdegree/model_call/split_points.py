@@ -8,9 +8,10 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.nn import MessagePassing
 
+from ..engine.masked_rows import THIN, MaskedRows, Masks
 from ..engine.portions import LostPortionsError, Portions, total_of
 from ..engine.run import Run
-from ..engine.sparse_rows import Singles, sparse_share
+from ..engine.sparse_rows import Entries, Singles, sparse_share
 from .call import ModelCall, find_edges, mapped_tensors, short
 from .edges import match_edges
 from .groups import split
@@ -146,7 +147,7 @@ class ArgumentSource:
 
     def start(self, run: Run, shadow: Any, share: Any) -> list[tuple[Any, Any]]:  # noqa: ARG002
         """The features as portions in their place."""
-        if isinstance(share, Singles) and run.active_rows is not None:
+        if isinstance(share, Singles | Masks | Entries) and run.active_rows is not None:
             total, part = self.path.at(self.rows.detach())
             return [(self.rows, Portions(total.clone(), share.split(part, run.active_rows)))]
         if isinstance(self.rows, Mapping):
@@ -162,15 +163,19 @@ class ArgumentSource:
         """Portions always start here."""
 
 
-SPARSE_BELOW = 1 / 16
-"""The share of nodes in a group, on average, below which targets start sparse."""
-
-
-def _portions(total: Tensor, part: Tensor, share: Tensor, sparse: bool = False) -> Portions:
+def _portions(total: Tensor, part: Tensor, share: Tensor | Entries, sparse: bool = False) -> Portions:
     """A total, of which each group has a share of some part."""
-    x, share = part.detach(), share.to(part.dtype)
-    if sparse and x.dim() > 1 and share.dim() == 2 and int(share.count_nonzero()) <= SPARSE_BELOW * share.numel():
-        return Portions(total.detach().clone(), sparse_share(x, share))
+    x = part.detach()
+    if isinstance(share, Entries):
+        target = share.split(x) if sparse else split(x, share.mask(x).to(x.dtype))
+        return Portions(total.detach().clone(), target)
+    share = share.to(x.dtype)
+    if sparse and x.dim() > 1 and share.dim() == 2:
+        mask = share.t() != 0
+        if bool((share.t() == mask).all()):  # each row is all target or all background
+            return Portions(total.detach().clone(), MaskedRows(mask, x))
+        if int(mask.count_nonzero()) <= THIN * mask.numel():
+            return Portions(total.detach().clone(), sparse_share(x, share))
     return Portions(total.detach().clone(), split(x, share))
 
 

@@ -177,7 +177,7 @@ def _columns(new: Tensor, start: int, end: int, shape: torch.Size) -> Tensor:
     if not isinstance(new, Portions):
         return new[:, start:end].reshape(-1, *shape)
     total = new.total[:, start:end].reshape(-1, *shape)
-    if isinstance(new.sparse, SparseRows):
+    if type(new.sparse) is SparseRows:
         return Portions(total, new.sparse.with_values(new.sparse.values[:, start:end].reshape(-1, *shape)))
     return Portions(total, new.target[:, :, start:end].reshape(new.groups, -1, *shape))
 

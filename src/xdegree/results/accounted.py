@@ -113,7 +113,7 @@ class Accounted(Asked):
         raise NotImplementedError
 
     def _possible(self) -> Tensor:
-        """The scores of all that can contribute."""
+        """The scores of all that can contribute; those of all else are 0."""
         return self._each()
 
     @property
@@ -124,7 +124,7 @@ class Accounted(Asked):
     @property
     def total_scores(self) -> float:
         """What the single scores add up to."""
-        return float(self._each().sum())
+        return float(self._possible().sum())
 
     @property
     def residual(self) -> float | None:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+import numpy
 import torch
 from torch import Tensor
 
@@ -182,6 +183,19 @@ _TENSORS = (
     *("nodes", "node_scores", "class_scores", "edge_index"),
     *("edge_scores", "feature_scores", "edge_feature_scores", "sampling_error"),
 )
+
+
+def spread(scores: Tensor, nodes: Tensor, size: int) -> Tensor:
+    """Scores of some nodes in a table of all, ``[size, …]``, where the others have 0.
+
+    NumPy takes zeros from the system, which makes them where they are looked at: of a million nodes only a few are.
+    """
+    lazily = type(scores) is Tensor and scores.device.type == "cpu" and scores.dtype in (torch.float32, torch.float64)
+    shape = (size, *scores.shape[1:])
+    name = str(scores.dtype).removeprefix("torch.")
+    out = torch.from_numpy(numpy.zeros(shape, name)) if lazily else scores.new_zeros(shape)
+    out[nodes] = scores
+    return out
 
 
 def _between(ids: Tensor, n: int) -> bool:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from .accounted import Asked, at
-from .explanation import Explanation
+from .explanation import Explanation, spread
 from .tables import load_pandas
 
 if TYPE_CHECKING:
@@ -115,6 +115,20 @@ class NodeExplanations(Explanations, Asked):
         size = (len(self), self.num_nodes)
         return torch.sparse_csr_tensor(self._starts, self.node, self.scores, size, check_invariants=False)
 
+    @property
+    def outputs(self) -> Tensor:
+        """``[rows, C]``: what is explained, the logits or the predictions."""
+        return self.predictions if self.logits is None else self.logits
+
+    @property
+    def residuals(self) -> Tensor | None:
+        """``[rows]``: what the single scores leave open of each output, as ``residual`` of one explanation."""
+        if self.reading != "contribution":
+            return None
+        which = torch.arange(len(self), device=self.row.device), torch.tensor(self.targets, device=self.row.device)
+        start = 0.0 if self.baseline_output is None else self.baseline_output[which]
+        return (self.outputs[which] - start).index_add(0, self.row, self.scores.to(self.outputs.dtype), alpha=-1)
+
     @cached_property
     def _starts(self) -> Tensor:
         counts = torch.bincount(self.row, minlength=len(self))
@@ -133,16 +147,16 @@ class NodeExplanations(Explanations, Asked):
         """One explanation, with a score for every node."""
         if isinstance(number, slice):
             return [self[i] for i in range(*number.indices(len(self)))]
-        number = range(len(self))[number]
+        number, n = range(len(self))[number], self.num_nodes
         own = slice(int(self._starts[number]), int(self._starts[number + 1]))
         return Explanation(
             prediction=self.predictions[number].clone(),
             target=self.targets[number],
             index=self.explained[number],
-            num_nodes=self.num_nodes,
+            num_nodes=n,
             nodes=self._contributing(number, own),
-            node_scores=self._spread(self.scores[own], self.node[own]),
-            class_scores=None if self.class_scores is None else self._spread(self.class_scores[own], self.node[own]),
+            node_scores=spread(self.scores[own], self.node[own], n),
+            class_scores=None if self.class_scores is None else spread(self.class_scores[own], self.node[own], n),
             edge_index=self.edge_index,
             edge_scores=None if self.edge_scores is None else self.edge_scores[number],
             sampling_error=None if self.sampling_error is None else self.sampling_error[number],
@@ -155,11 +169,6 @@ class NodeExplanations(Explanations, Asked):
         """The nodes that can contribute: by the messages that are passed, and whoever contributes in another way."""
         field, scored = self.fields[number], self.node[own]
         return field if bool(torch.isin(scored, field).all()) else torch.cat([field, scored]).unique()
-
-    def _spread(self, scores: Tensor, nodes: Tensor) -> Tensor:
-        out = scores.new_zeros(self.num_nodes, *scores.shape[1:])
-        out[nodes] = scores
-        return out
 
     def __repr__(self) -> str:
         return (

@@ -7,6 +7,7 @@ import torch
 import torch_geometric.utils
 from torch import Tensor
 
+from ..engine.masked_rows import MaskedRows
 from ..engine.portions import Portions, carries, total_of
 from ..engine.registry import Call, aten, rule
 from ..engine.sparse_rows import SparseRows
@@ -35,6 +36,8 @@ def shared_softmax(total: Tensor, src: Portions) -> Tensor:
 
 
 def _thin(src: Portions) -> bool:
+    if isinstance(src.sparse, MaskedRows):
+        return src.sparse.is_thin or src.sparse.active is not None
     return src.messages is None or src.messages.is_thin()
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ..engine.masked_rows import MaskedRows
 from ..engine.portions import Messages, Portions, carries, rows, spread, target_of, total_of, unrows
 from ..engine.registry import Call, aten, rule
 from ..engine.sparse_rows import SparseRows
@@ -139,11 +140,13 @@ def reduce_linear(call: Call, x: Portions, dim: Any = None, keepdim: bool = Fals
 
 @rule(aten.index_select)
 @numbers_too
-def index_select(call: Call, x: Portions, dim: int, index: Tensor) -> Tensor | Messages:
+def index_select(call: Call, x: Portions, dim: int, index: Tensor) -> Tensor | Messages | SparseRows:
     """Gather rows, as a message does: x_j of every edge."""
     if x.dim() > 1 and dim % x.dim() == 0:
-        thin = x.sparse is not None and x.sparse.rest is None
-        return Messages(x.sparse if thin and x.sparse is not None else x.target, index)
+        pairs = x.sparse
+        if isinstance(pairs, MaskedRows):
+            return pairs.gathered(index)
+        return Messages(pairs if pairs is not None and pairs.rest is None else x.target, index)
     return x.target.index_select(shift(dim), index)
 
 

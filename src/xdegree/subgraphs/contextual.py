@@ -12,13 +12,19 @@ import torch
 from torch import Tensor
 
 from ..attribution.decompose import on_path, whole_survey
+from ..attribution.phantoms import warn_of_infinite
 from ..attribution.scores import Question, Reader, Reading, chosen_classes
+from ..engine.masked_rows import Masks
 from ..engine.options import Contexts, Options
-from ..engine.process_state import Memory, budget
+from ..engine.process_state import Memory
+from ..engine.sparse_rows import NeedsWhole, TooMuch
 from ..locality.prepared import Model, Place, PreparedCall
 from ..model_call.call import ModelCall, check_index, find_edge_index, is_edges, short
 from .adjacency import Adjacency, Bits, mask, members, union
 from .contexts import Surroundings
+
+AT_ONCE = 1024
+"""Groups in one pass: with more, portions no longer fit into caches."""
 
 
 def contextual_scores(
@@ -68,52 +74,6 @@ def contextual_scores(
     return torch.tensor([scorer.contextual[group] for group in asked], dtype=torch.float64)
 
 
-def interaction(
-    model: Model,
-    *args: Any,
-    a: Iterable[int],
-    b: Iterable[int],
-    index: int | None = None,
-    target: int | None = None,
-    reading: Reading = "contribution",
-    layer: str | None = None,
-    baseline: Any = "zero",
-    steps: int = 1,
-    options: Options | None = None,
-    memory: Memory = None,
-    model_kwargs: Mapping[str, Any] | None = None,
-    **kwargs: Any,
-) -> float:
-    """What two groups do together beyond what each does alone: f^D(a ∪ b) − f^D(a) − f^D(b).
-
-    Args:
-        model: a PyG model or any callable that computes with PyTorch, or what `prepare` returned.
-        *args: the model's arguments, node features first, or a PyG ``Data`` in their place.
-        a: node ids.
-        b: node ids, none of them in a.
-        index: the node (or, in a batch, the graph) that is explained.
-        target: the class that is explained; the predicted one by default.
-        reading: what f^D is, as in `explain`.
-        layer: where the strength is read, as in `explain`.
-        baseline: what features are measured from, as in `decompose`.
-        steps: in how many steps the way from the baseline is split, as in `decompose`.
-        options: choices among rules; `Options()` by default.
-        memory: budget for the portions, as in `decompose`.
-        model_kwargs: keyword arguments of the model whose names are taken by this function.
-        **kwargs: all other keyword arguments of the model.
-    """
-    prepared = PreparedCall.of(model, args, {**kwargs, **(model_kwargs or {})})
-    none = torch.empty(2, 0, dtype=torch.long)  # nothing walks here
-    scorer = Scorer.of(prepared, index, target, reading, layer, options, memory, none, baseline=baseline, steps=steps)
-    a, b = _listed(a, "a"), _listed(b, "b")
-    first, second = scorer.inside(a, "a"), scorer.inside(b, "b")
-    if both := sorted(set(a) & set(b)):
-        raise ValueError(f"a and b must have no node in common (got {short(both)} in both)")
-    scorer.score(contributions=[first, second, first | second])
-    f = scorer.contributions
-    return f[first | second] - f[first] - f[second]
-
-
 class Scorer:
     """f^D and φ of groups of one prediction. Nothing is scored twice, and one request is one engine call.
 
@@ -134,6 +94,7 @@ class Scorer:
         self.rounding = 64 * torch.finfo(self.place.call.x.dtype).eps
         self._place = {node: bit for bit, node in enumerate(self.nodes)}
         self._here = self.place.here(self.place.field)
+        self._follows = len(self.place.rows) == 1
 
     @classmethod
     def of(
@@ -165,17 +126,18 @@ class Scorer:
         index = check_index(index, table)
         place = prepared.proven_place(torch.tensor([index], device=call.x.device), table.level)
         predictions = table.values[[index]] if place.output is None else place.output
+        warn_of_infinite(predictions[0], f"the model's output for row {index}")
         reader = question.reader(prepared, place, chosen_classes([target], predictions), table.level)
         marks = call.x[place.field].reshape(len(place.field), -1)
         if table.level == "node":  # the explained node is like no other
             marks = torch.cat([marks, (place.field == index).to(marks).unsqueeze(1)], 1)
-        edges = _edges_inside(graph, prepared, place)
+        edges = edges_inside(graph, prepared, place)
         around = Surroundings(Adjacency(edges, len(place.field), marks), contexts, prepared.flow.rounds, seed)
         return cls(reader, around, predictions[0].detach().clone(), index)
 
     def inside(self, group: Iterable[int], what: str) -> Bits:
         """A user's group as bits, without the nodes that cannot contribute."""
-        nodes = _listed(group, what)
+        nodes = listed(group, what)
         outside = [node for node in nodes if not 0 <= node < self.place.num_nodes]
         if outside:
             raise ValueError(f"{what} names nodes {short(outside)}, but ids go from 0 to {self.place.num_nodes - 1}")
@@ -203,21 +165,36 @@ class Scorer:
             )
 
     def _ask(self, groups: list[Bits]) -> None:
-        """One engine call; more only where the groups' masks alone would take a quarter of the memory."""
-        reader, x = self.reader, self.place.call.x
-        at_once = max(1, budget(reader.memory, x.device) // (4 * len(x) * x.element_size())) if groups else 1
-        source = reader.prepared.source()
-        for start in range(0, len(groups), at_once):
-            some = groups[start : start + at_once]
-            share = x.new_zeros(len(x), len(some))  # rows first, see `portions.rows`
-            share[self._here] = mask(some, len(self.nodes)).to(share)
-            with whole_survey(reader.prepared.model, reader.prepared.call, source):
-                scores = reader.scores(share.t())
-            self.calls += 1
-            self.contributions.update(zip(some, scores.tolist(), strict=True))
+        """One request; in passes whose portions fit into caches."""
+        source = self.reader.prepared.source()
+        waiting = [groups[start : start + AT_ONCE] for start in range(0, len(groups), AT_ONCE)]
+        with whole_survey(self.reader.prepared.model, self.reader.prepared.call, source):
+            while waiting:
+                some = waiting.pop()
+                try:
+                    scores = self._scores(mask(some, len(self.nodes)))
+                except TooMuch:
+                    if len(some) == 1:
+                        raise
+                    waiting += [some[: len(some) // 2], some[len(some) // 2 :]]
+                else:
+                    self.contributions.update(zip(some, scores.tolist(), strict=True))
+        self.calls += bool(groups)
+
+    def _scores(self, inside: Tensor) -> Tensor:
+        """f^D of groups, a mask of the nodes that can contribute: by their messages where the model lets us."""
+        x = self.place.call.x
+        nodes = torch.zeros(len(x), inside.shape[1], dtype=torch.bool, device=x.device)
+        nodes[self._here] = inside.to(x.device)
+        if self._follows:
+            try:
+                return self.reader.followed(Masks(nodes))
+            except NeedsWhole:
+                self._follows = False
+        return self.reader.scores(nodes.t())
 
 
-def _listed(group: Any, what: str) -> list[int]:
+def listed(group: Any, what: str) -> list[int]:
     """Node ids as a list of integers, or a clear error."""
     if isinstance(group, Tensor):
         group = group.reshape(-1).tolist()
@@ -243,7 +220,7 @@ def _edges(graph: Tensor | None, call: ModelCall) -> Tensor:
     return edges.long()
 
 
-def _edges_inside(graph: Tensor | None, prepared: PreparedCall, place: Place) -> Tensor:
+def edges_inside(graph: Tensor | None, prepared: PreparedCall, place: Place) -> Tensor:
     """The edges along which groups are connected, between nodes that can contribute, numbered by their place there."""
     field, own = place.field, find_edge_index(prepared.call)
     if graph is None and own is not None and prepared.incoming is not None:
