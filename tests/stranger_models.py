@@ -13,7 +13,7 @@ from torch.nn import Linear, Parameter
 from torch_geometric.nn import GATConv, GCNConv, GINConv, MessagePassing, SAGEConv, global_mean_pool
 from torch_geometric.utils import add_self_loops, degree, scatter, softmax, to_dense_adj
 
-Output = namedtuple("Output", ["logits", "hidden"])
+Output = namedtuple("Output", ["logits", "hidden"])  # noqa: PYI024 (as many still write)
 
 
 class Result(NamedTuple):
