@@ -445,4 +445,16 @@ HABITS = [
     ex("a partial call", s.Two, X, index=5, prepare=lambda net: functools.partial(net, edge_index=EDGES)),
     ex("a table of a function", s.Two, EDGES, index=5, start=X, prepare=lambda net: lambda edges: net(X, edges)),
 ]  # fmt: skip
-EXAMPLES = [*CITATION, *RELATIONS, *LINKED, *WHOLE, *TIME, *OUTPUTS, *INPUTS, *HABITS]
+KINDS = {
+    "classes of nodes": CITATION,
+    "relations, types and tables": RELATIONS,
+    "links": LINKED,
+    "graphs, molecules, points": WHOLE,
+    "time": TIME,
+    "other outputs": OUTPUTS,
+    "other inputs": INPUTS,
+    "habits, wrappers, scripts": HABITS,
+}
+EXAMPLES = [example for kind in KINDS.values() for example in kind]
+MISSES: dict[str, str] = {}
+"""The calls that are known not to work, and why."""

@@ -196,7 +196,7 @@ def _names(prepared: PreparedCall, ids: Any) -> tuple[Any, ...] | None:
     """What the user calls the nodes."""
     x = prepared.call.x
     if ids is None:
-        kept = prepared.call.get("n_id")
+        kept = getattr(prepared.call.data, "n_id", None)
         plain = isinstance(x, Tensor) and isinstance(kept, Tensor) and kept.shape == x.shape[:1]
         return tuple(kept.tolist()) if plain else None
     if not isinstance(x, Tensor):

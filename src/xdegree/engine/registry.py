@@ -277,13 +277,15 @@ class MissingRuleError(NotImplementedError):
     def __init__(self, missing: Iterable[Missing]) -> None:
         self.missing = tuple(dict.fromkeys(missing))
         lines = [f"  {missing}" for missing in self.missing]
-        namespace, name = self.missing[0].op.split(".")[:2] if self.missing else ("aten", "name")
-        super().__init__(
-            f"no rule for {len(self.missing)} operation(s) that portions pass through:\n"
-            + "\n".join(lines)
-            + "\nAdd a rule, for example:\n"
-            f"  @xdegree.rule(torch.ops.{namespace}.{name})\n"
-            f"  def {name}(call, x, *args):\n"
-            "      return ...  # the target of the output, [K, *output]; x.total, x.target, x.background are given\n"
-            "or replace the operation in the model. xdegree.check(model, ...) lists all operations."
-        )
+        said = f"no rule for {len(self.missing)} operation(s) that portions pass through:\n" + "\n".join(lines)
+        open_to_rules = [missing for missing in self.missing if missing.reason not in REFUSED.values()]
+        if open_to_rules:
+            namespace, name = open_to_rules[0].op.split(".")[:2]
+            said += (
+                "\nAdd a rule, for example:\n"
+                f"  @xdegree.rule(torch.ops.{namespace}.{name})\n"
+                f"  def {name}(call, x, *args):\n"
+                "      return ...  # the target of the output, [K, *output]; x.total, x.target, x.background are given"
+                "\nor replace the operation in the model. xdegree.check(model, ...) lists all operations."
+            )
+        super().__init__(said)

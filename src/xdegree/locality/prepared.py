@@ -173,7 +173,7 @@ class PreparedCall:
         if part == self.call.part:
             return self
         other = copy(self)
-        other.call = replace(self.call, part=part)
+        other.call = self.call.of_part(part)
         return other
 
     def table(self, level: Level | None) -> Table:

@@ -63,6 +63,12 @@ class ModelCall:
         first, *rest = way
         return follow(self.args[first] if isinstance(first, int) else self.get(first), tuple(rest))
 
+    def of_part(self, part: Any) -> "ModelCall":
+        """The same for another part of the output; its `x` stays the very same, which replacing goes by."""
+        other = replace(self, part=part)
+        other.__dict__["x"] = self.x
+        return other
+
     def of_nodes(self, nodes: Tensor) -> "ModelCall":
         """The call with some of the rows, or with the rows in another order, in the spots that are no arguments."""
         if self.spots is None or isinstance(self.spots, Mapping):
