@@ -41,7 +41,7 @@ coverage: $(VENV)/.dev  ## write docs/coverage.md and docs/rules.md from the tab
 	@$(BIN)/python docs/write_coverage.py
 	@$(BIN)/python docs/write_rules.py
 
-results: $(VENV)/.dev  ## do the paper's experiments (hours) and write docs/results.md; data in XDEGREE_DATA
+results: $(VENV)/.dev  ## do the paper's experiments (hours) and write docs/results.md and docs/results/; data in XDEGREE_DATA
 	$(BIN)/xdegree reproduce all --seeds 5 --page docs/results.md
 
 bench: $(VENV)/.dev  ## run the benchmarks on a quiet machine and write docs/benchmarks.md (args: ARGS=--quick)

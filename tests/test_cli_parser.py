@@ -34,7 +34,7 @@ ARGUMENTS = [(prog, action) for prog, parser in PARSERS.items() for action in pa
 
 
 def test_all_commands_are_there():
-    names = ["audit", "check", "completion", "explain", "explorer", "job", "report", "reproduce"]
+    names = ["audit", "check", "completion", "data", "explain", "explorer", "job", "report", "reproduce"]
     jobs = [f"xdegree job {action}" for action in ("repair", "resume", "run", "status")]
     assert sorted(PARSERS) == sorted(["xdegree", *(f"xdegree {name}" for name in names), *jobs])
 

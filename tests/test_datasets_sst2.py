@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from xdegree.datasets import BrokenFileError, graph_sst2, sentence_graphs
+from xdegree.cli import main
+from xdegree.datasets import BrokenFileError, graph_sst2, sentence_graphs, word_vectors
 from xdegree.datasets.sst2 import tree_edges
 
 
@@ -48,6 +49,70 @@ def test_the_rebuild_says_so_and_has_vectors_in_context(tmp_path):
     assert edges(found.graphs[0]) == {(0, 1), (1, 0)}
     assert found.graphs[1].num_edges == 0
     assert len(graph_sst2(root=tmp_path, limit=1).graphs) == 1
+
+
+def encoder(fails_at=None):
+    """Vectors that tell a word's length and its place in the sentence; breaks off at a call."""
+    calls = []
+
+    def encode(sentences):
+        calls.append(sentences)
+        if len(calls) == fails_at:
+            raise KeyboardInterrupt
+        return [
+            torch.tensor([[float(len(word)), place] + [0.0] * 382 for place, word in enumerate(s)]) for s in sentences
+        ]
+
+    return encode, calls
+
+
+def test_vectors_of_all_sentences_are_made_once_and_resumed(tmp_path, monkeypatch, capsys):
+    write_rebuilt(tmp_path, trees={"split": np.array([0, 1, 0])})
+    monkeypatch.setattr(word_vectors, "AT_ONCE", 1)
+    monkeypatch.setattr(word_vectors, "KEPT_EVERY", 1)
+    monkeypatch.setattr(word_vectors, "cache_folder", lambda: tmp_path / "cache")
+    monkeypatch.setenv("XDEGREE_DATA", str(tmp_path))
+    with pytest.raises(FileNotFoundError, match="xdegree data graph-sst2"):
+        graph_sst2(root=tmp_path, vectors="full")
+    encode, calls = encoder(fails_at=3)
+    monkeypatch.setattr(word_vectors, "minilm", lambda: encode)
+    assert main(["data", "graph-sst2", "--quiet"]) == 130
+    assert "resumes where it stopped" in capsys.readouterr().err
+    assert word_vectors.find_vectors(tmp_path) is None
+    encode, calls = encoder()
+    assert main(["data", "graph-sst2", "--quiet"]) == 0
+    assert len(calls) == 1  # two of the three sentences were there
+    path = word_vectors.find_vectors(tmp_path)
+    assert f"vectors: {path}" in capsys.readouterr().out
+    assert main(["data", "graph-sst2", "--quiet"]) == 0
+    assert len(calls) == 1
+    assert not list(path.parent.glob("*.part"))
+
+    found = graph_sst2(root=tmp_path, vectors="full")
+    assert [graph.words for graph in found.graphs] == [["good", "film"], ["film"], ["bad", "bad", "film"]]
+    assert found.graphs[2].x[:, :2].tolist() == [[3, 0], [3, 1], [4, 2]]
+    assert found.held_out["development split"].tolist() == [1]
+    assert sorted(torch.cat(list(found.splits.values())).tolist()) == [0, 2]
+
+
+def test_vectors_of_other_trees_are_not_resumed(tmp_path, monkeypatch):
+    """Nor are they used."""
+    write_rebuilt(tmp_path, trees={"split": np.array([0, 1, 0])})
+    np.save(tmp_path / "graph_sst2_rebuilt" / "minilm.npy", np.zeros((5, 384), dtype=np.float16))
+    with pytest.raises(BrokenFileError, match="does not fit the trees"):
+        graph_sst2(root=tmp_path, vectors="full")
+    out = tmp_path / "out"
+    (out / "graph_sst2_rebuilt").mkdir(parents=True)
+    (out / "graph_sst2_rebuilt" / "minilm.npy.json").write_text('{"words": 99, "done": 1}')
+    encode, calls = encoder()
+    monkeypatch.setattr(word_vectors, "minilm", lambda: encode)
+    word_vectors.make_vectors(out, tmp_path, progress=False)
+    assert len(calls[0]) == 3
+
+
+def test_a_word_is_the_mean_of_its_pieces():
+    pieces = torch.tensor([[9.0], [1.0], [3.0], [5.0], [9.0]])
+    assert word_vectors.of_words(pieces, [None, 0, 0, 2, None], 3).tolist() == [[2], [0], [5]]
 
 
 def test_static_vectors_are_the_same_for_a_word_everywhere_and_zero_for_others(tmp_path):

@@ -70,7 +70,8 @@ WRITTEN = ("results.md", "defaults.md", "benchmarks.md")
 
 
 def texts() -> list[Path]:
-    pages = [path for path in DOCS.rglob("*.md") if "_build" not in path.parts and path.name not in WRITTEN]
+    made = {"_build", "results"}
+    pages = [path for path in DOCS.rglob("*.md") if not made & set(path.parts) and path.name not in WRITTEN]
     sources = [path for path in (ROOT / "src").rglob("*.*") if path.suffix in (".py", ".html", ".js")]
     return [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *pages, *sources]
 

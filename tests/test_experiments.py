@@ -10,6 +10,7 @@ from torch_geometric.data import Data
 from torch_geometric.nn import GCNConv
 
 from xdegree import Options, decompose, explain
+from xdegree.attribution.scores import share_of_probability
 from xdegree.baselines import Scores
 from xdegree.baselines.instance import instance
 from xdegree.cli import main
@@ -20,11 +21,16 @@ from xdegree.experiments import (
     Outcome,
     Picture,
     ablation,
+    accuracy,
     auc,
     defaults,
-    epochs,
     experiment,
+    fixed_reading,
     keep,
+    ladder,
+    others,
+    tasks,
+    variants,
     write_page,
 )
 from xdegree.experiments.protocol import (
@@ -37,10 +43,9 @@ from xdegree.experiments.protocol import (
     pairs,
 )
 from xdegree.experiments.rankings import READINGS, SETTINGS, cases, decomposed, judge, read, true_nodes
-from xdegree.experiments.readings import of_messages, of_nodes, of_pairs
+from xdegree.experiments.readings import in_floats, of_nodes, of_pairs
 from xdegree.experiments.store import timed
 from xdegree.models import GAT, GCN, GIN
-from xdegree.recipes import recipe
 from xdegree.results.tables import Table, aligned, spread
 
 
@@ -164,18 +169,26 @@ def test_readings_of_one_pass_are_those_of_explain(kind):
     assert_close(found["|logit|"], found["logit"].abs())
 
 
-def test_readings_of_pairs_are_those_of_decompose():
+def test_readings_of_pairs_are_those_of_decompose(monkeypatch):
+    """Side by side in one pass as each alone, for the class mutagen or, as the authors have it, minus the other."""
     dataset = molecules()
-    model, graph = untrained(dataset, level="graph"), dataset.graphs[0]
-    found = of_pairs(model, graph, Options())
-    d = decompose(model, graph.x, graph.edge_index, groups=[[0, 1], [1, 2], [2, 3], [0], [1], [2], [3]])
-    logit = d.target[:, 0, 0]
-    assert_close(found["pair, logit"], logit[:3])
-    assert_close(found["mean, logit"], (logit[[3, 4, 5]] + logit[[4, 5, 6]]) / 2)
-    theirs = of_pairs(model, graph, Options(), authors=True)
-    assert_close(theirs["pair, logit"], d.target[:3, 0, 0] - d.target[:3, 0, 1])
-    messages = explain(model, graph.x, graph.edge_index, target=0, of="edge").edge_scores.abs()
-    assert_close(of_messages(model, graph, Options()), (messages[:3] + messages[3:]) / 2)
+    model, graphs = untrained(dataset, level="graph"), dataset.graphs[:3]
+    monkeypatch.setattr("xdegree.experiments.readings.AT_ONCE", 2)
+    for graph, (paper, authors) in zip(graphs, of_pairs(model, graphs, Options()), strict=True):
+        d = decompose(model, graph.x, graph.edge_index, groups=[[0, 1], [1, 2], [2, 3]], probes=["lin2:input"])
+        assert_close(paper["logit"], d.target[:, 0, 0])
+        assert_close(authors["logit"], d.target[:, 0, 0] - d.target[:, 0, 1])
+        assert_close(paper["strength"], d.probes["lin2:input"].target[:, 0].abs().sum(-1))
+        assert_close(authors["strength"], paper["strength"])
+
+
+def test_small_contributions_are_lost_in_floats_and_not_in_the_ratio():
+    total = torch.tensor([[3.0, 1.0]])
+    target = torch.tensor([1e-9, 2e-9, 0.5]).view(3, 1, 1) * torch.ones(1, 1, 2)
+    lost = in_floats(total, target)[:, 0, 0]
+    assert lost[0] == lost[1] < lost[2]
+    kept = share_of_probability(total, target)[:, 0, 0]
+    assert kept[0] < kept[1] < kept[2]
 
 
 # What is kept
@@ -209,6 +222,8 @@ def test_results_of_other_data_are_not_mixed(tmp_path, monkeypatch):
     monkeypatch.setattr("xdegree.experiments.store.load", lambda _: small())
     assert bench.dataset("tree_cycles").name == bench.dataset("tree_cycles").name == "Tree-Cycles"
     monkeypatch.setattr("xdegree.experiments.store.load", lambda _: replace(small(), note="generated"))
+    assert bench.dataset("tree_cycles").note == "made by hand"  # what was read is kept
+    bench = Bench(tmp_path / "new", seeds=1, progress=False)
     with pytest.raises(ValueError, match=r"another Tree-Cycles \(note 'made by hand', now 'generated'\); take another"):
         bench.dataset("tree_cycles")
 
@@ -235,13 +250,20 @@ class FakeFigure:
 
 def test_a_page_holds_all_outcomes_that_are_there(tmp_path):
     table = Table("T", ("a", "b"), (("1", "|x|"),), ("a note",))
-    outcome = Outcome("auc", "Title", "About.", [table], {"curve": Picture(FakeFigure(), "A curve")})
-    assert [path.name for path in keep(outcome, tmp_path / "out")] == ["curve.png", "curve.svg"]
+    outcome = Outcome("auc", "Title", "About.", [table], {"curve": Picture(FakeFigure(), "A curve")}, ["In short."])
+    files = keep(outcome, tmp_path / "out", "xdegree reproduce auc --seeds 3")
+    assert [path.name for path in files] == ["curve.png", "curve.svg"]
     page = write_page(("accuracy", "auc"), tmp_path / "out", tmp_path / "docs" / "results.md", "xdegree reproduce all")
-    text = page.read_text()
+    first = page.read_text()
+    assert "In short." in first
+    assert "[Title](results/auc.md)" in first
+    assert "Not run for this page: `xdegree reproduce accuracy`." in first
+    assert "a note" not in first  # long tables are on a page of their own
+    text = (tmp_path / "docs" / "results" / "auc.md").read_text()
+    assert "Written by `xdegree reproduce auc --seeds 3`" in text
     assert "| 1 | \\|x\\| |" in text
     assert "- a note" in text
-    assert "![A curve](results/curve.png)" in text
+    assert "![A curve](curve.png)" in text
     assert (tmp_path / "docs" / "results" / "curve.png").read_text() == "picture"
     assert "About." in outcome.text()
 
@@ -256,7 +278,7 @@ def test_tables_are_aligned_and_say_their_spread():
 # Table 1 and the ablation, on a small graph
 
 
-def learner(task):
+def learner(_name, task):
     """Refuses what it learnt from."""
     seen = {id(one) for one in task.training}
     assert len(seen) == 2
@@ -270,73 +292,132 @@ def learner(task):
 
 @pytest.fixture
 def bench(tmp_path, monkeypatch):
-    """A bench whose only dataset is small and whose models are trained for a moment."""
-    for module in (auc, ablation):
+    """A bench whose only datasets are small and whose models are trained for a moment."""
+    for module in (ablation, auc, ladder, others):
         monkeypatch.setattr(module, "DATASETS", ("tree_cycles", "mutag"))
         monkeypatch.setattr(module, "TITLES", ("Tree-Cycles", "MUTAG"))
-    monkeypatch.setattr(auc, "PAPER", {})
-    monkeypatch.setattr(auc, "PAPER_DEGREE", {kind: figures[::2][1:] for kind, figures in auc.PAPER_DEGREE.items()})
-    monkeypatch.setattr(auc, "QUICK", 2)
-    quick = ("random", "hop distance, no model", "GRAD, adjacency", "GAT attention", "learner")
-    others = {**auc.OTHERS, "learner": auc.Other(learner, learns=True)}
-    monkeypatch.setattr(auc, "OTHERS", {row: other for row, other in others.items() if row in quick})
+    figures = {kind: figures[::2][1:] for kind, figures in auc.PAPER_DEGREE.items()}
+    monkeypatch.setattr(auc, "PAPER_DEGREE", figures)
+    monkeypatch.setattr(others, "PAPER", {})
+    for module in (ablation, others, tasks, variants):
+        monkeypatch.setattr(module, "QUICK", 2)
+    quick = ("GRAD, adjacency", "GAT attention", "learner")
+    rows = {**others.OTHERS, "learner": others.Other(learner, learns=True)}
+    monkeypatch.setattr(others, "OTHERS", {row: other for row, other in rows.items() if row in quick})
     monkeypatch.setattr("xdegree.experiments.store.load", lambda name: few_molecules() if name == "mutag" else small())
-    how = replace(recipe(small()), epochs=5)
-    monkeypatch.setattr("xdegree.recipes.recipe", lambda dataset, kind: replace(how, kind=kind, degrees=kind == "GAT"))
+    monkeypatch.setattr("xdegree.experiments.store.QUICK_EPOCHS", {"node": 3, "graph": 1})
     return Bench(tmp_path, seeds=2, quick=True, progress=False)
 
 
-def test_the_table_of_auc_has_all_rows_and_is_resumed(bench, monkeypatch):
+def test_table_1_has_its_cells_ladders_and_controls_and_is_resumed(bench, monkeypatch):
+    quality, seconds = others.run(bench).tables[:2]
+    assert [row[0] for row in quality.rows] == ["GRAD, adjacency", "learner"]
+    assert seconds.rows[-1][0] == "learner"
     outcome = auc.run(bench)
-    table = outcome.tables[0]
-    names = [row[0] for row in table.rows]
-    expected = {"random", "hop distance, no model", "GRAD, adjacency", "learner", "DEGREE(GCN): the paper"}
-    assert expected | {"DEGREE, probability", "DEGREE, |logit|", "DEGREE, strength at the head"} <= set(names)
-    assert "GAT attention" not in names
-    assert all("±" in row[2] for row in table.rows if row[0].startswith("DEGREE"))
-    assert outcome.tables[1].title == "AUC of the edges of MUTAG, GCN"
-    assert all("±" in cell for row in outcome.tables[1].rows for cell in row[1:3])
-    assert any(row[0] == "hop distance, no model" and row[1].startswith("0.500") for row in outcome.tables[3].rows)
+    cells, text, cycles, molecules_, controls = outcome.tables[:5]
+    assert [row[:2] for row in cells.rows] == [
+        ("Tree-Cycles", "GCN"),
+        ("Tree-Cycles", "hybrid GAT"),
+        ("MUTAG", "GCN"),
+        ("MUTAG", "GAT"),
+    ]
+    assert cells.rows[0][3] == "0.958 ± 0.004"
+    assert all("±" in row[4] and "±" in row[6] and {row[5], row[7]} <= {"yes", "no"} for row in cells.rows[2:])
+    assert all("±" in row[4] for row in text.rows)  # by the authors' protocol there may be no node to explain
+    assert len(text.rows[0]) == len(cells.rows[0]) - 1  # other methods are run by one protocol
+    steps = [row[1] for row in cycles.rows if row[0] == "GAT"]
+    assert steps[:3] == ["GAT on one-hot degrees", "graph convolution first (hybrid)", "scores as a ratio"]
+    assert cycles.rows[0][4] == ""
+    assert "batches of 128" in {row[1] for row in molecules_.rows}
+    assert [row[2] for row in controls.rows[:3]] == ["first weights", "3 epochs", "trained"]
+    assert cells.rows[2][8].endswith(("GRAD, adjacency", "learner"))
+    assert "Below it by our reading" in "".join(outcome.front) or "by strength" in outcome.front[0]
 
     def unwanted(*_):
         raise AssertionError("computed again")
 
-    monkeypatch.setattr(auc, "_other", unwanted)
-    monkeypatch.setattr(auc, "of_degree", unwanted)
-    assert auc.run(bench).tables[0] == table
+    monkeypatch.setattr(others, "_measured", unwanted)
+    monkeypatch.setattr(variants, "of_degree", unwanted)
+    assert auc.run(bench).tables == outcome.tables
 
 
-def test_longer_training_is_judged_by_both_protocols(bench, monkeypatch):
-    monkeypatch.setattr(epochs, "EPOCHS", dict.fromkeys(("tree_cycles", "mutag"), (5, 10, 90)))
-    nodes, edges = epochs.run(bench).tables
-    assert [row[0] for row in nodes.rows] == ["1", "9", "the paper"]
-    assert nodes.rows[-1][3] == "0.958 ± 0.004"
-    losses = [float(row[1].split()[0]) for row in nodes.rows[:2]]
-    assert losses[1] <= losses[0]
-    assert all("±" in cell for row in edges.rows[:2] for cell in row[1:])
+def test_other_methods_that_were_not_run_are_said(bench, monkeypatch, capsys):
+    """An interrupted run shows what was done, and resumes."""
+    measured, calls = others._measured, []
+
+    def once(*given):
+        if calls:
+            raise KeyboardInterrupt
+        calls.append(given)
+        return measured(*given)
+
+    monkeypatch.setattr(others, "_measured", once)
+    quality = others.run(bench).tables[0]
+    assert "the same command resumes there" in capsys.readouterr().err
+    assert [cell == "not run" for cell in quality.rows[0][1:3]] == [False, True]
+    assert quality.rows[1][1:3] == ("not run", "not run")
 
 
-def test_marks_say_what_was_missed():
-    def cells(value):
-        return [{"auc": value}]
+def cell(papers, head=0.5, accuracy=0.9):
+    """A cell of Tree-Cycles whose models have these AUCs."""
 
-    results = {"tree_cycles": {"random": cells(0.5), "GRAD": cells(0.96), "DEGREE, probability": cells(0.8)}}
-    results["tree_cycles"]["DEGREE, strength"] = cells(0.9601)
-    empty = {name: results.get(name, {}) for name in auc.DATASETS}
-    (line,) = auc._marks("GCN", empty).rows
-    assert line == (
-        "Tree-Cycles",
-        "0.800",
-        "0.958 ± 0.004",
-        "missed",
-        "0.960 (DEGREE, strength)",
-        "0.960 (GRAD)",
-        "met",
-    )
+    def of(value):
+        return {"accuracy": accuracy, "authors": {r: {"auc": value} for r in ("probability", "strength")}}
+
+    theirs = [of(value) for value in papers]
+    for one in theirs:
+        one["authors"]["strength at the head"] = {"auc": head}
+    return auc.TenCells("tree_cycles", "GCN", "authors", (0.958, 0.004), theirs, theirs, {"GRAD": [{"auc": 0.96}]}, 0.8)
+
+
+def test_a_cell_says_whether_it_is_within_the_papers_spread_and_why_not():
+    assert cell([0.9536, 0.9544]).within([0.9536, 0.9544])  # to the digits that the paper prints
+    assert not cell([0.5, 0.97]).within([0.5, 0.97])
+    assert "best of our 2 models has 0.970" in auc.cause(cell([0.5, 0.97]))
+    assert "strength at the head 0.990" in auc.cause(cell([0.5, 0.6], head=0.99))
+    assert "test accuracy 0.60, there 0.89" in auc.cause(cell([0.5, 0.6], accuracy=0.6))
+    assert auc.cause(cell([0.5, 0.6], accuracy=0.89)) == "not found"
+    assert cell([0.5]).best_other == ("GRAD", 0.96)
+
+
+def test_the_authors_truth_of_tree_grid_has_all_motifs():
+    dataset = replace(small(), name="Tree-Grid")
+    model = untrained(dataset)
+    own, every = (NodeTruth.of(dataset, model, authors) for authors in (False, True))
+    assert not own.any_motif
+    assert every.any_motif
+    other = (dataset.data.motif >= 0) & (dataset.data.motif != dataset.data.motif[12])
+    scores = (dataset.data.motif == dataset.data.motif[12]).double()
+    near = replace(every, layers=5)
+    assert replace(own, layers=5).quality([12], [scores]).auc == 1
+    assert near.quality([12], [scores]).auc < near.quality([12], [scores + other.double()]).auc == 1
+    assert not NodeTruth.of(small(), model, authors=True).any_motif
+
+
+def test_settings_are_compared_by_validation_loss(bench, monkeypatch):
+    monkeypatch.setattr(accuracy, "MODELS", (("tree_cycles", "GCN"), ("tree_cycles", "HybridGAT")))
+    reached, search = accuracy.run(bench).tables
+    assert [row[:2] for row in reached.rows] == [("Tree-Cycles", "GCN"), ("Tree-Cycles", "HybridGAT")]
+    for kind, count in (("GCN", 3), ("HybridGAT", 5)):
+        rows = [row for row in search.rows if row[1] == kind]
+        assert len(rows) == count
+        losses = [float(row[3].split()[0]) for row in rows]
+        assert [loss for row, loss in zip(rows, losses, strict=True) if "least" in row[5]] == [min(losses)]
+        assert sum("used" in row[5] for row in rows) == 1
+
+
+def test_the_one_reading_is_chosen_on_other_data(bench, monkeypatch):
+    monkeypatch.setattr(fixed_reading, "COLUMNS", (("tree_cycles", "GCN"),))
+    monkeypatch.setattr(fixed_reading, "load", lambda name, origin, seed: small())
+    monkeypatch.setattr(fixed_reading, "QUICK_EPOCHS", {"node": 300})  # until it predicts some motif
+    (table,) = fixed_reading.run(bench).tables
+    means = {row[0]: float(row[1]) for row in table.rows[:-1]}
+    assert set(means) == set(fixed_reading.CANDIDATES)
+    assert means[table.notes[0].removeprefix("The highest mean is that of: ").rstrip(".")] == max(means.values())
 
 
 def test_the_ablation_tries_every_choice_and_picks_by_agreement(bench):
-    outcome = ablation.run(bench)
+    outcome = ablation.run(replace(bench, seeds=1))
     assert len(outcome.tables[0].rows) == len(ablation.choices("GCN", "graph")) == 12
     assert len(ablation.choices("GCN", "node")) == 6
     assert len(ablation.choices("GAT", "graph")) == 24
@@ -455,6 +536,9 @@ def test_what_the_trial_calls_bounded_is_the_default():
 def test_the_trial_ranks_all_candidates_and_is_resumed(bench, monkeypatch):
     monkeypatch.setattr(defaults, "DATASETS", ("tree_cycles", "mutag", "absent"))
     monkeypatch.setattr(defaults, "QUICK", 2)
+    monkeypatch.setattr(defaults, "KINDS", ("GCN", "GAT"))
+    monkeypatch.setattr("xdegree.experiments.rankings.IG_STEPS", 3)
+    bench = replace(bench, seeds=1)
 
     def load(name):
         if name == "absent":
@@ -493,12 +577,13 @@ def test_every_name_has_an_experiment():
 
 def test_the_command_prints_and_writes_the_page(bench, monkeypatch, capsys):
     monkeypatch.setattr("xdegree.experiments.accuracy.MODELS", (("tree_cycles", "GCN"),))
-    arguments = ["reproduce", "accuracy", "--seeds", "1", "--out", str(bench.folder), "--quiet"]
+    arguments = ["reproduce", "accuracy", "--quick", "--out", str(bench.folder), "--quiet"]
     assert main(arguments) == 0
     printed = capsys.readouterr().out
     assert "Tree-Cycles  GCN" in printed
     assert "made by hand" in printed
-    assert "## Accuracy" in (bench.folder / "results.md").read_text()
+    assert "# Accuracy" in (bench.folder / "results" / "accuracy.md").read_text()
+    assert "(results/accuracy.md)" in (bench.folder / "results.md").read_text()
     assert main([*arguments, "--json"]) == 0
     [found] = json.loads(capsys.readouterr().out)["experiments"]
     assert (found["name"], found["tables"][0]["rows"][0][:2]) == ("accuracy", ["Tree-Cycles", "GCN"])

@@ -18,10 +18,10 @@ from xdegree.datasets.dataset import graph_dataset, node_dataset
 from xdegree.datasets.mutagenicity import ATOMS, nitro_and_amino
 from xdegree.datasets.synthetic import tree_cycles
 from xdegree.experiments import Bench, acc_sparsity, efficiency, forward, keep, mutag, qtime, sst, subgraphx
-from xdegree.experiments.auc import Task
 from xdegree.experiments.molecules import generated, plant
 from xdegree.experiments.mutagens import formula, marked_atoms, other_hydrogens, predictions, ring_carbons, ring_edges
 from xdegree.experiments.panels import Row, plot_rows, telling
+from xdegree.experiments.tasks import Task
 from xdegree.models import GAT, GCN
 from xdegree.training import TrainingResult
 

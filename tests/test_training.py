@@ -104,8 +104,8 @@ def test_the_progress_bar_can_be_seen_and_hidden(capsys, monkeypatch):
 
 def test_bad_input_is_refused():
     data = two_rings()
-    with pytest.raises(ValueError, match=r"at least one epoch \(got 0\)"):
-        train_node(GCN(2, 2), data, epochs=0)
+    with pytest.raises(ValueError, match=r"epochs must not be negative \(got -1\)"):
+        train_node(GCN(2, 2), data, epochs=-1)
     data.val_mask = torch.zeros(20, dtype=torch.bool)
     del data.test_mask
     with pytest.raises(ValueError, match=r"missing or empty: val_mask, test_mask"):

@@ -1,4 +1,4 @@
-"""The paper's two networks and a GIN, as anybody would write them with PyTorch Geometric.
+"""The paper's networks and a GIN, as anybody would write them with PyTorch Geometric.
 
 Nothing here knows of decomposition.
 """
@@ -23,6 +23,7 @@ class _Network(nn.Module):
         hidden: int,
         layers: int,
         level: Level,
+        first: Callable[[int, int], nn.Module] | None = None,
     ) -> None:
         super().__init__()
         if level not in ("node", "graph"):
@@ -37,8 +38,8 @@ class _Network(nn.Module):
             "level": level,
         }
         """What it takes to make the same network again, as plain values: see `build`."""
-        widths = [in_channels] + [hidden] * (layers - 1)
-        self.convs = nn.ModuleList([conv(width, hidden) for width in widths])
+        self.convs = nn.ModuleList([(first or conv)(in_channels, hidden)])
+        self.convs.extend(conv(hidden, hidden) for _ in range(layers - 1))
         self.lin1 = nn.Linear(hidden, hidden)
         self.lin2 = nn.Linear(hidden, out_channels)
 
@@ -73,6 +74,18 @@ class GAT(_Network):
         super().__init__(GATConv, in_channels, out_channels, hidden, layers, level)
 
 
+class HybridGAT(_Network):
+    """A GAT whose first layer is a graph convolution, which tells nodes of constant features apart by their degrees.
+
+    Very probably the paper's: an older notebook of its authors has this model.
+    """
+
+    def __init__(
+        self, in_channels: int, out_channels: int, *, hidden: int = 20, layers: int = 3, level: Level = "node"
+    ) -> None:
+        super().__init__(GATConv, in_channels, out_channels, hidden, layers, level, first=GCNConv)
+
+
 class GIN(_Network):
     """The GCN with sums over neighbors and two linear layers in each convolution; not in the paper."""
 
@@ -86,8 +99,13 @@ def _gin_conv(width: int, hidden: int) -> nn.Module:
     return GINConv(nn.Sequential(nn.Linear(width, hidden), nn.ReLU(), nn.Linear(hidden, hidden)))
 
 
-Network = GCN | GAT | GIN
-MODELS: dict[str, type[GCN] | type[GAT] | type[GIN]] = {"GCN": GCN, "GAT": GAT, "GIN": GIN}
+Network = GCN | GAT | HybridGAT | GIN
+MODELS: dict[str, type[GCN] | type[GAT] | type[HybridGAT] | type[GIN]] = {
+    "GCN": GCN,
+    "GAT": GAT,
+    "HybridGAT": HybridGAT,
+    "GIN": GIN,
+}
 
 
 def build(config: dict[str, Any]) -> Network:

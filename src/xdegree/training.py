@@ -1,6 +1,7 @@
 """Training as the paper does it: Adam, and the state of minimum validation loss."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import torch
@@ -8,6 +9,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 from torch_geometric.data import Batch, Data
 from torch_geometric.loader import DataLoader
+from torch_geometric.nn import GCNConv
 from tqdm import trange
 
 from .datasets.dataset import SPLITS, Dataset
@@ -48,7 +50,7 @@ def train_node(
     Args:
         model: called as `model(x, edge_index)`, returns logits [N, classes].
         data: with `x`, `edge_index`, `y`, `train_mask`, `val_mask` and `test_mask`, as `xdegree.datasets` gives it.
-        epochs: steps of Adam, each over the whole graph.
+        epochs: steps of Adam, each over the whole graph; 0 leaves the model with its first weights, for controls.
         lr: learning rate.
         weight_decay: of Adam; the paper has none.
         first_l1: weight of the L1 norm of the first layer's weight matrix in the loss, which turns off features that
@@ -71,7 +73,8 @@ def train_node(
         logits = model(data.x, data.edge_index)
         return float(cross_entropy(logits[masks["val"]], data.y[masks["val"]]))
 
-    best = _fit(model, step, val_loss, epochs, lr, weight_decay, seed, progress)
+    with _same_graph(model):
+        best = _fit(model.eval(), step, val_loss, epochs, lr, weight_decay, seed, progress)
     with torch.no_grad():
         right = model(data.x, data.edge_index).argmax(-1) == data.y
     accuracy = {f"{split}_accuracy": float(right[mask].double().mean()) for split, mask in masks.items()}
@@ -118,7 +121,7 @@ def train_graph(
         losses = [cross_entropy(logits, y, reduction="sum") for logits, y in _predictions(model, validation)]
         return float(torch.stack(losses).sum()) / len(parts["val"])
 
-    best = _fit(model, step, val_loss, epochs, lr, weight_decay, seed, progress)
+    best = _fit(model.eval(), step, val_loss, epochs, lr, weight_decay, seed, progress)
     accuracy = {f"{split}_accuracy": _accuracy(model, _batches(parts[split])) for split in SPLITS}
     return TrainingResult(epoch=best[0], val_loss=best[1], **accuracy)
 
@@ -134,14 +137,17 @@ def _fit(
     progress: bool,
 ) -> tuple[int, float]:
     """Train and keep the state of minimum validation loss: its epoch and its loss."""
-    if epochs < 1:
-        raise ValueError(f"training takes at least one epoch (got {epochs})")
+    if epochs < 0:
+        raise ValueError(f"epochs must not be negative (got {epochs})")
     best: dict[str, Tensor] = {}
     best_epoch, best_loss = 0, float("inf")
     devices = {p.device for p in model.parameters() if p.device.type == "cuda"}
     with torch.random.fork_rng(devices=list(devices)):
         torch.manual_seed(seed)
         _reset(model)
+        if not epochs:
+            with torch.no_grad():
+                return 0, val_loss()
         optimizer = torch.optim.Adam(model.parameters(), lr=lr, weight_decay=weight_decay)
         with trange(
             1, epochs + 1, desc="training", unit="epoch", mininterval=0.5, disable=None if progress else True
@@ -161,6 +167,19 @@ def _fit(
         raise FloatingPointError(f"the validation loss was never finite in {epochs} epochs; try a smaller lr than {lr}")
     model.load_state_dict(best)
     return best_epoch, best_loss
+
+
+@contextmanager
+def _same_graph(model: nn.Module) -> Iterator[None]:
+    """Let convolutions keep their normalised edges, a third of the time of a step, while there is only one graph."""
+    convs = [module for module in model.modules() if isinstance(module, GCNConv) and not module.cached]
+    for conv in convs:
+        conv.cached = True
+    try:
+        yield
+    finally:
+        for conv in convs:
+            conv.cached, conv._cached_edge_index, conv._cached_adj_t = False, None, None
 
 
 def _masks(data: Data) -> dict[str, Tensor]:
@@ -190,6 +209,11 @@ def _batches(graphs: Sequence[Data], size: int = 2048) -> list[Batch]:
 @torch.no_grad()
 def _predictions(model: nn.Module, batches: Sequence[Batch]) -> list[tuple[Tensor, Tensor]]:
     return [(model(batch.x, batch.edge_index, batch.batch), batch.y) for batch in batches]
+
+
+def graph_accuracy(model: nn.Module, graphs: Sequence[Data]) -> float:
+    """The share of graphs that a model in eval mode predicts right."""
+    return _accuracy(model, _batches([_bare(graph) for graph in graphs]))
 
 
 def _accuracy(model: nn.Module, batches: Sequence[Batch]) -> float:

@@ -1,13 +1,12 @@
 """Which operations of a model have a rule and which lack one, before any work."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from ..engine.registry import Missing
-from ..model_call.call import check_call, model_call
+from ..locality.prepared import PreparedCall
 from ..model_call.split_points import Of, find_source
-from ..model_call.starts import located
 from .decompose import survey
 
 
@@ -66,9 +65,8 @@ def check(
 
     Of a model with several outputs, ``output`` names the one that is meant: what does not reach it needs no rules.
     """
-    call = replace(model_call(model, args, {**kwargs, **(model_kwargs or {})}), part=output)
-    check_call(model, call)
-    call = located(model, call, start)
+    prepared = PreparedCall.of(model, args, {**kwargs, **(model_kwargs or {})}, start=start)
+    call = prepared.of_part(output).sample if output is not None else prepared.sample
     source = find_source(call, of)
     run = survey(model, call, source)
     if not run.missing:

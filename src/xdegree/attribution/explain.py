@@ -15,13 +15,13 @@ from ..engine.process_state import Memory, budget
 from ..engine.sparse_rows import NeedsWhole, TooMuch
 from ..locality.message_flow import Incoming, Sampling
 from ..locality.prepared import BEYOND, Model, Place, PreparedCall
-from ..model_call.call import Level, Table, check_rows, find_edge_index, find_edges, short
+from ..model_call.call import Level, Table, check_rows, find_edge_index, short
 from ..model_call.groups import by_ids, ids_of
 from ..model_call.split_points import Of
 from ..results.explanation import Explanation, spread
 from ..results.explanations import Explanations, NodeExplanations
 from ..results.hetero import HeteroExplanation
-from .decompose import chosen_options, on_path, path_options, whole_survey
+from .decompose import chosen_options, path_of, path_options, whole_survey
 from .phantoms import warn_of_infinite
 from .scores import Classes, EdgeScores, PairScores, Question, Reader, Reading, chosen_classes
 
@@ -126,7 +126,9 @@ def explain(
 
     Args:
         model: a PyG model or any callable that computes with PyTorch, or what `prepare` returned.
-        *args: the model's arguments, node features first, or a PyG ``Data``, ``HeteroData`` or ``Batch`` instead.
+        *args: the model's arguments, node features first, or a PyG ``Data``, ``HeteroData`` or ``Batch`` instead; or
+            PyG's stores ``(feature_store, graph_store)``, of which only the neighborhood of each node is read, so that
+            the explanation is not verified.
         index: the node, link or graph that is explained, by its row in the output. A list, or ``"all"``, gives a
             sequence of explanations, one each, from shared work. A ``Batch`` without index gives one explanation per
             graph, in the numbering of that graph.
@@ -171,9 +173,8 @@ def explain(
     given = {**kwargs, **(model_kwargs or {})}
     prepared = PreparedCall.of(model, args, given, trust_neighborhood, start)
     options = chosen_options(options, of)
-    source = prepared.source(of)  # says what is wrong with the features
+    path = path_of(prepared, baseline, steps, of)
     prepared = prepared.of_part(output)
-    path = on_path(source, baseline, steps).path
     question = Question(target, reading, edge_scores, of, layer, options, memory, logits, path)
     _check_layer(prepared.model, layer)
     sampling = None if num_neighbors is None else _sampling(num_neighbors, seed)
@@ -184,7 +185,7 @@ def explain(
     if ids is not None and table.level == "node":
         index = by_ids(index, names)
     rows, single = check_rows("all" if each else index, table)
-    with whole_survey(prepared.model, prepared.call, source):
+    with whole_survey(prepared.model, prepared.sample, prepared.source(of)):
         found = Answer(prepared, question, table, rows, sampling, names).explanations(single)
     _warn(found)
     if each:
@@ -198,7 +199,7 @@ def _names(prepared: PreparedCall, ids: Any) -> tuple[Any, ...] | None:
     if ids is None:
         kept = getattr(prepared.call.data, "n_id", None)
         plain = isinstance(x, Tensor) and isinstance(kept, Tensor) and kept.shape == x.shape[:1]
-        return tuple(kept.tolist()) if plain else None
+        return tuple(kept.tolist()) if plain and isinstance(kept, Tensor) else None
     if not isinstance(x, Tensor):
         raise TypeError("ids are for graphs with one type of nodes; translate those of several types yourself")
     return ids_of(ids, len(x))
@@ -279,9 +280,9 @@ class Answer:
             except NeedsWhole:
                 if self.sampling is not None or self.prepared.trust:
                     raise ValueError(
-                        "num_neighbors and trust_neighborhood are for single nodes that are explained by nodes, of a"
-                        " model that passes messages along edge_index and looks at nothing else; this is another"
-                        " question or another model"
+                        "num_neighbors and trust_neighborhood, and graphs in stores, are for single nodes that are"
+                        " explained by nodes, of a model that passes messages along edge_index and looks at nothing"
+                        " else; this is another question or another model"
                     ) from None
                 return None
         return done
@@ -342,10 +343,11 @@ class Answer:
     def of_nodes(self, parts: "list[Part]", single: bool) -> Sequence[Explanation]:
         """One explanation for each row, from the scores of nodes."""
         part, call = Part.joined(parts), self.prepared.call
+        edges = self.prepared.edges_among(part.fields)
         known = {
             **self.common(),
             "num_nodes": call.num_nodes,
-            "edge_index": find_edges(call),
+            "edge_index": edges[0] if single and not isinstance(edges, Tensor | None) else edges,
             "scope": part.scope,
             "products": tuple(sorted(part.pairs.products)),
         }

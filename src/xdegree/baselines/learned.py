@@ -38,7 +38,7 @@ def _arguments(one: Instance) -> dict[str, Any]:
     return {**one.kwargs, "target": target, **({"index": one.row} if one.level == "node" else {})}
 
 
-def gnn_explainer(of: str = "edge", epochs: int = 100, lr: float = 0.01, seed: int = 0) -> Method:
+def gnn_explainer(of: str = "edge", epochs: int = 100, lr: float = 0.01, seed: int = 0, **coeffs: float) -> Method:
     """GNNExplainer: a soft mask, learnt anew for every prediction.
 
     Args:
@@ -46,12 +46,13 @@ def gnn_explainer(of: str = "edge", epochs: int = 100, lr: float = 0.01, seed: i
         epochs: of learning (PyG's default is 100).
         lr: learning rate (PyG's default is 0.01).
         seed: of the first mask.
+        **coeffs: of PyG's `GNNExplainer`, such as ``edge_size=0.05``.
     """
     if of not in ("edge", "node"):
         raise ValueError(f'of is "edge" or "node" (got {of!r})')
 
     def method(one: Instance) -> Scores:
-        algorithm = GNNExplainer(epochs=epochs, lr=lr)
+        algorithm = GNNExplainer(epochs=epochs, lr=lr, **coeffs)
         with seeded(seed):
             explainer = _explainer(one, algorithm, **{f"{of}_mask_type": "object"})
             found = explainer(one.x, one.edge_index, **_arguments(one))
@@ -62,7 +63,12 @@ def gnn_explainer(of: str = "edge", epochs: int = 100, lr: float = 0.01, seed: i
 
 
 def pg_explainer(
-    training: Sequence[Instance], epochs: int = 30, lr: float = 0.003, seed: int = 0, progress: bool = True
+    training: Sequence[Instance],
+    epochs: int = 30,
+    lr: float = 0.003,
+    seed: int = 0,
+    progress: bool = True,
+    **coeffs: Any,
 ) -> Method:
     """PGExplainer: one network that tells the mask of an edge from the embeddings of its ends, for all predictions.
 
@@ -72,13 +78,16 @@ def pg_explainer(
         lr: learning rate (PyG's default is 0.003).
         seed: of its first weights and of its noise.
         progress: show a progress bar.
+        **coeffs: of PyG's `PGExplainer`, such as ``edge_size=0.05`` or ``temp=[5.0, 2.0]``.
     """
     if not training:
         raise ValueError("PGExplainer learns from predictions, but got none")
     usable = [_single(one) for one in training if one.edge_index.shape[1]]
     with seeded(seed), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Converting a tensor with requires_grad")  # PyG reads off its loss so
-        explainer = _explainer(usable[0], PGExplainer(epochs=epochs, lr=lr), edge_mask_type="object")
+        algorithm = PGExplainer(epochs=epochs, lr=lr)
+        algorithm.coeffs = {**PGExplainer.coeffs, **coeffs}  # its own argument would change those of all others
+        explainer = _explainer(usable[0], algorithm, edge_mask_type="object")
         explainer.model.float()
         for epoch in tqdm(range(epochs), desc="PGExplainer", unit="epoch", disable=None if progress else True):
             for one in usable:

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..factories import WRITTEN_FOR_USERS, UsageError
-from . import audit, check, completion, explain, explorer, job, report, reproduce
+from . import audit, check, completion, data, explain, explorer, job, report, reproduce
 from .arguments import CODES, FAILED, INCOMPLETE, INTERRUPTED, Formatter, Parser, helps
 
-COMMANDS = (check, explain, report, audit, explorer, job, reproduce, completion)
+COMMANDS = (check, explain, report, audit, explorer, job, reproduce, data, completion)
 EPILOG = """\
 examples:
   xdegree check my_models.py:factory               can this model be explained?

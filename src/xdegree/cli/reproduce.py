@@ -3,6 +3,7 @@
 import argparse
 import sys
 from dataclasses import asdict
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +29,8 @@ Do an experiment of the paper and print the outcome beside its figures.
 Every model is trained from its seed and kept at its least validation loss; all
 methods explain the same models. Results are kept in FOLDER as they come: a
 command that was interrupted resumes where it stopped, and one that was finished
-only prints. The page, results.md, holds all experiments that were done so far.
+only prints. The page, results.md, sums up all experiments that were done so far;
+each has a page of its own beside it, in the folder results.
 
 The data are those of $XDEGREE_DATA. Synthetic graphs that are not there are
 generated; an experiment whose data cannot be had says so."""
@@ -72,7 +74,9 @@ def run(given: argparse.Namespace) -> int:
 
     torch.set_num_threads(1)  # graphs are small; and times are of one processor
     seeds = given.seeds or (1 if given.quick else 5)
-    bench = Bench(given.out, seeds, given.quick, progress(given))
+    _check_extras()
+    bars = progress(given)
+    bench = Bench(given.out, seeds, given.quick, bars, log=not bars and not given.quiet)
     folder = given.out / ("quick" if given.quick else "full")
     done: list[dict[str, Any]] = []
     left_out: dict[str, str] = {}
@@ -87,17 +91,31 @@ def run(given: argparse.Namespace) -> int:
             continue
         except KeyboardInterrupt:
             raise KeyboardInterrupt("the same command resumes where it stopped") from None
-        pictures = keep(outcome, folder)
+        pictures = keep(outcome, folder, _command(name, seeds, given.quick))
         done.append(_plain(outcome, pictures))
         if not given.json:
             print(outcome.text(), *(f"picture: {path}" for path in pictures), sep="\n", end="\n\n", flush=True)
-    said = f"xdegree reproduce {given.name} --seeds {seeds}" + (" --quick" if given.quick else "")
+    said = _command(given.name, seeds, given.quick)
     page = write_page(tuple(EXPERIMENTS), folder, given.page or given.out / "results.md", said)
     if given.json:
         print_json({"experiments": done, "left_out": left_out, "page": str(page)})
     else:
         print("page:", page)
     return INCOMPLETE if left_out else DONE
+
+
+def _check_extras() -> None:
+    """Say what is missing before any work, not after an hour of it."""
+    missing = [package for package in EXTRAS if find_spec(package) is None]
+    if missing:
+        raise UsageError(f'experiments need {", ".join(missing)}: pip install "xdegree[bench]"')
+
+
+EXTRAS = ("safetensors", "matplotlib", "scipy", "captum", "rdkit")
+
+
+def _command(name: str, seeds: int, quick: bool) -> str:
+    return f"xdegree reproduce {name} --seeds {seeds}" + (" --quick" if quick else "")
 
 
 def _plain(outcome: "Outcome", pictures: list[Path]) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """Graphs with a known reason: synthetic ones carry the ground truth of their labels, real ones where there is any."""
 
 from .catalogue import DATASETS, load
-from .dataset import Dataset, Stats, graph_dataset, node_dataset, one_hot_degree, table
+from .dataset import Dataset, Stats, graph_dataset, node_dataset, one_hot_degree, resplit, table
 from .folder import BrokenFileError, data_folder
 from .molecule import molecule_of
 from .mutagenicity import ATOMS, agreement, mutag, nitro_and_amino
@@ -18,6 +18,7 @@ __all__ = [
     "graph_dataset",
     "node_dataset",
     "one_hot_degree",
+    "resplit",
     "table",
     "ba_shapes",
     "ba_community",

@@ -2,7 +2,7 @@
 
 import copy
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
@@ -57,6 +57,8 @@ class Dataset:
     """Ids of nodes or graphs, ascending."""
     note: str = ""
     """What a reader of results must know, as that the data are a rebuild."""
+    held_out: dict[str, Tensor] = field(default_factory=dict)
+    """Ids of graphs that are in none of the splits, such as another corpus, by name."""
 
     @property
     def data(self) -> Data:
@@ -141,6 +143,19 @@ def split_ids(count: int, seed: int) -> dict[Split, Tensor]:
     """The same as ids of the three splits."""
     masks = random_split(count, np.random.default_rng(seed))
     return {split: mask.nonzero().flatten() for split, mask in zip(SPLITS, masks, strict=True)}
+
+
+def resplit(dataset: Dataset, seed: int) -> Dataset:
+    """The same dataset with another random split of 80, 10 and 10 percent, as the authors' code draws one each time."""
+    splits = split_ids(len(dataset.data.y) if dataset.level == "node" else len(dataset.graphs), seed)
+    graphs = dataset.graphs
+    if dataset.level == "node":
+        data = copy.copy(dataset.data)
+        for split, ids in splits.items():
+            data[f"{split}_mask"] = torch.zeros(len(data.y), dtype=torch.bool).index_fill(0, ids, value=True)
+        graphs = (data,)
+    note = "; ".join(part for part in (dataset.note, f"random split {seed}") if part)
+    return replace(dataset, graphs=graphs, splits=splits, note=note)
 
 
 def node_dataset(name: str, data: Data, features: str, note: str = "") -> Dataset:

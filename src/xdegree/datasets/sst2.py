@@ -9,18 +9,20 @@ import json
 import pickle
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from .dataset import Dataset, graph_dataset
+from .dataset import Dataset, graph_dataset, split_ids
 from .folder import Array, BrokenFileError, data_folder, missing, read_npz, read_numbers, require
+from .word_vectors import TREES, VECTORS, find_vectors
 
 REBUILT = "rebuilt: trees by spaCy, not the original's Biaffine parser"
-Vectors = Literal["contextual", "static"]
+Vectors = Literal["full", "contextual", "static"]
+DEVELOPMENT = "development split"
 
 
 def graph_sst2(
@@ -31,19 +33,45 @@ def graph_sst2(
     Args:
         seed: draws the split, and the graphs if there is a limit.
         root: the data folder; by default the one of `data_folder`.
-        vectors: of the rebuild. ``"contextual"``: the language model's own vectors, of the sentences that have some
-            (the development split); ``"static"``: all sentences, each word with the mean of its vectors there,
+        vectors: of the rebuild. ``"full"``: the language model's own vectors of all sentences, which ``xdegree data
+            graph-sst2`` makes; the three splits are then phrases of the corpus's training split, and its development
+            split is `Dataset.held_out`, as phrases share parts with each other. ``"contextual"``: the same vectors, of
+            the development split alone; ``"static"``: all sentences, each word with the mean of its vectors there,
             64 principal components of them, and zeros for words that do not occur there.
         limit: how many graphs at most, drawn at random.
     """
     root = root or data_folder()
-    if vectors not in ("contextual", "static"):
-        raise ValueError(f'vectors is "contextual" or "static" (got {vectors!r})')
+    if vectors not in get_args(Vectors):
+        raise ValueError(f"vectors must be one of {get_args(Vectors)} (got {vectors!r})")
     if (root / "Graph-SST2" / "raw").is_dir():
         graphs, features, note = _original(root / "Graph-SST2" / "raw", limit, seed), "BERT word embedding", ""
+    elif vectors == "full":
+        return _full(root, limit, seed)
     else:
         graphs, features, note = _rebuilt(root / "graph_sst2_rebuilt", vectors, limit, seed)
     return graph_dataset("Graph-SST2", graphs, features, seed, note)
+
+
+def _full(root: Path, limit: int | None, seed: int) -> Dataset:
+    """All sentences with vectors of their own; the corpus's splits stay apart."""
+    path = find_vectors(root)
+    if path is None:
+        raise missing(root / VECTORS, "`xdegree data graph-sst2` makes it, in minutes")
+    trees, ptr, head, token = _trees(root / "graph_sst2_rebuilt")
+    split = read_npz(root / TREES, ("split",), "it says which sentences are held out")["split"]
+    stored = np.load(path, mmap_mode="r", allow_pickle=False)
+    require(path, stored.ndim == 2 and len(stored) == ptr[-1], "does not fit the trees")
+    chosen = _some(np.arange(len(ptr) - 1), limit, seed)
+    vocab = trees["vocab"].tolist()
+    graphs = []
+    for g in chosen.tolist():
+        a, b = ptr[g], ptr[g + 1]
+        vector = torch.from_numpy(stored[a:b].astype(np.float32))
+        words = [vocab[t] for t in token[a:b]]
+        graphs.append(_tree(vector, tree_edges(torch.from_numpy(head[a:b])), int(trees["y"][g]), words))
+    phrases, held = (torch.from_numpy((split[chosen] == part).nonzero()[0]) for part in (0, 1))
+    splits = {part: phrases[ids] for part, ids in split_ids(len(phrases), seed).items()}
+    return Dataset("Graph-SST2", graphs, "graph", "MiniLM word vectors", splits, REBUILT, {DEVELOPMENT: held})
 
 
 def _tree(x: Tensor, edges: Tensor, label: int, words: list[str]) -> Data:
@@ -58,18 +86,25 @@ def tree_edges(head: Tensor) -> Tensor:
     return torch.cat([there, there.flip(0)], 1)
 
 
-def _rebuilt(folder: Path, vectors: Vectors, limit: int | None, seed: int) -> tuple[list[Data], str, str]:
-    advice = "`xdegree.datasets.sentence_graphs` builds trees from sentences of your own"
-    path = folder / "graph_sst2_trees.npz"
-    trees = read_npz(path, ("ptr", "head", "token_id", "vocab", "y"), advice)
+ADVICE = "`xdegree.datasets.sentence_graphs` builds trees from sentences of your own"
+
+
+def _trees(folder: Path) -> tuple[dict[str, Array], Array, Array, Array]:
+    """The trees, and of them where sentences start, the head of each word, and its number in the vocabulary."""
+    path = folder / TREES.name
+    trees = read_npz(path, ("ptr", "head", "token_id", "vocab", "y"), ADVICE)
     ptr, head, token = (trees[key].astype(np.int64) for key in ("ptr", "head", "token_id"))
     fits = len(ptr) == len(trees["y"]) + 1 and ptr[0] == 0 and ptr[-1] == len(head) == len(token)
     require(path, fits and bool((np.diff(ptr) > 0).all()), "is cut wrongly")
     require(path, bool((head < np.repeat(np.diff(ptr), np.diff(ptr))).all()), "has heads outside of their sentences")
     require(path, 0 <= token.min() and token.max() < len(trees["vocab"]), "has words outside of its vocabulary")
+    return trees, ptr, head, token
 
+
+def _rebuilt(folder: Path, vectors: Vectors, limit: int | None, seed: int) -> tuple[list[Data], str, str]:
+    trees, ptr, head, token = _trees(folder)
     file = folder / "features_minilm_dev.npz"
-    stored = read_npz(file, ("graph", "ptr", "x"), advice)
+    stored = read_npz(file, ("graph", "ptr", "x"), ADVICE)
     with_vectors, cut, x = stored["graph"].astype(np.int64), stored["ptr"].astype(np.int64), stored["x"]
     fits = len(cut) == len(with_vectors) + 1 and cut[-1] == len(x) and with_vectors.max() < len(ptr) - 1
     require(file, fits and bool((np.diff(cut) == np.diff(ptr)[with_vectors]).all()), "does not fit the trees")

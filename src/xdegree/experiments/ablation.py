@@ -18,10 +18,10 @@ from ..metrics import stability
 from ..recipes import Kind
 from ..results.tables import Table, spread
 from . import readings
-from .auc import DATASETS, KINDS, QUICK, TITLES, Task
 from .page import Outcome
 from .protocol import drawn
 from .store import Bench
+from .tasks import DATASETS, KINDS, QUICK, TITLES, Task
 
 GROUPS = 40
 """Random groups per instance."""
@@ -113,7 +113,7 @@ def _asked(task: Task, i: int, groups: Tensor, options: Options) -> tuple[Tensor
     node = task.dataset.level == "node"
     items = torch.eye(len(one.x), dtype=torch.bool) if node else readings.pair_groups(task.dataset.graphs[i])
     found = readings.of_groups(task.model, one, torch.cat([items, groups]), one.row, one.target, options)
-    count = len(items) if node else len(items) - len(one.x)
+    count = len(items)
     logit, strength = found["|logit|"][:count], found["strength at the head"][:count]
     if node:
         logit, strength = one.of_nodes(logit), one.of_nodes(strength)

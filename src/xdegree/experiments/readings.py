@@ -1,26 +1,28 @@
 """All readings of DEGREE from one pass: what the rows of the tables are."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
-from torch_geometric.data import Data
+from torch_geometric.data import Batch, Data
 
 from ..attribution.decompose import Decomposition, decompose
-from ..attribution.explain import explain
-from ..attribution.scores import share_of_probability
+from ..attribution.scores import impact, share_of_probability
 from ..baselines.instance import Instance
 from ..engine.options import Options
 from ..models import Network
-from .protocol import MUTAGEN, by_pair, pairs
+from .protocol import MUTAGEN, pairs
 
-READINGS = ("probability", "logit", "|logit|", "strength", "strength at the head")
-"""The paper's first: the softmax rule on the output.
+READINGS = ("probability", "in floats", "logit", "|logit|", "impact", "strength", "strength at the head")
+"""The paper's first: the softmax rule on the output, as a ratio; *in floats* as the authors' code computes it.
 
 Strength is the L1 norm of the target in the last hidden representation; at the head, in what the two linear layers
 get: the last convolution after its ReLU, of graphs after the pooling.
 """
 PROBES = {"strength": "lin2:input", "strength at the head": "lin1:input"}
+AT_ONCE = 10
+"""Molecules in one pass, side by side."""
 
 
 def of_nodes(
@@ -42,50 +44,63 @@ def of_groups(
 
 
 def pair_groups(graph: Data) -> Tensor:
-    """Both ends of each undirected edge as a group, then single nodes: ``[P + N, N]``."""
+    """Both ends of each undirected edge as a group ``[P, N]``."""
     ends, _, _ = pairs(graph)
-    size, count = int(graph.num_nodes or 0), ends.shape[1]
-    groups = torch.zeros(count + size, size, dtype=torch.bool)
-    groups[torch.arange(count), ends[0]] = True
-    groups[torch.arange(count), ends[1]] = True
-    groups[count + torch.arange(size), torch.arange(size)] = True
-    return groups
+    groups = torch.zeros(ends.shape[1], int(graph.num_nodes or 0), dtype=torch.bool)
+    return groups.scatter(1, ends.t(), value=True)
 
 
-def of_pairs(model: Network, graph: Data, options: Options, authors: bool = False) -> dict[str, Tensor]:
-    """Each reading ``[P]`` of the undirected edges of a molecule: both ends as one group, and the mean of both."""
-    ends, _, truth = pairs(graph)
-    d, count, found = _decomposed(model, graph, pair_groups(graph), options), len(truth), {}
-    for name, scores in _readings(d, torch.tensor([0]), torch.tensor([MUTAGEN]), authors).items():
-        single = scores[count:, 0]
-        found[f"pair, {name}"] = scores[:count, 0]
-        found[f"mean, {name}"] = single[ends].mean(0)
-    return found
+def of_pairs(
+    model: Network, graphs: Sequence[Data], options: Options
+) -> Iterator[tuple[dict[str, Tensor], dict[str, Tensor]]]:
+    """Each reading ``[P]`` of the undirected edges of molecules, both ends as one group: by the paper and the authors.
+
+    The paper's scores are those of the class mutagen, the authors' that minus those of the other class.
+    """
+    for start in range(0, len(graphs), AT_ONCE):
+        some = graphs[start : start + AT_ONCE]
+        batch = Batch.from_data_list([Data(x=graph.x, edge_index=graph.edge_index) for graph in some])
+        masks = [pair_groups(graph) for graph in some]
+        d = _decomposed(model, batch, torch.block_diag(*masks).bool(), options, batch=batch.batch)
+        at = 0
+        for row, mask in enumerate(masks):
+            own = slice(at, at + len(mask))
+            at += len(mask)
+            yield tuple(  # type: ignore[misc]
+                {name: scores[:, 0] for name, scores in found.items()}
+                for found in (
+                    _readings(d, torch.tensor([row]), torch.tensor([MUTAGEN]), difference, own)
+                    for difference in (False, True)
+                )
+            )
 
 
-def _decomposed(model: Network, graph: Data | Instance, groups: Tensor, options: Options) -> Decomposition:
+def _decomposed(
+    model: Network, graph: Data | Instance, groups: Tensor, options: Options, **kwargs: Any
+) -> Decomposition:
     probes = tuple(PROBES.values())
-    return decompose(model, graph.x, graph.edge_index, groups=groups, probes=probes, options=options)
+    return decompose(model, graph.x, graph.edge_index, groups=groups, probes=probes, options=options, **kwargs)
 
 
-def of_messages(model: Network, graph: Data, options: Options) -> Tensor:
-    """The contribution ``[P]`` of the messages along each edge, in all layers."""
-    _, place, truth = pairs(graph)
-    e = explain(model, graph.x, graph.edge_index, target=MUTAGEN, of="edge", options=options)
-    return by_pair(e.edge_scores.abs(), place, len(truth))
+def in_floats(total: Tensor, target: Tensor) -> Tensor:
+    """The paper's softmax rule as the authors' code has it, p · σ(|γ| − |β|): small γ are absorbed by rounding."""
+    return total.softmax(-1) * (target.abs() - (total - target).abs()).sigmoid()
 
 
-def _readings(d: Decomposition, rows: Tensor, classes: Tensor, difference: bool = False) -> dict[str, Tensor]:
+def _readings(
+    d: Decomposition, rows: Tensor, classes: Tensor, difference: bool = False, groups: slice = slice(None)
+) -> dict[str, Tensor]:
     """Each reading ``[K, rows]``."""
-    total, target = d.total[rows], d.target[:, rows]
-    probability = share_of_probability(total, target)
+    total, target = d.total[rows], d.target[groups][:, rows]
     found = {
-        "probability": _of_class(probability, classes, difference),
+        "probability": _of_class(share_of_probability(total, target), classes, difference),
+        "in floats": _of_class(in_floats(total, target), classes, difference),
         "logit": _of_class(target, classes, difference),
+        "impact": impact(target),
     }
     found["|logit|"] = found["logit"].abs()
     for name, probe in PROBES.items():
-        found[name] = d.probes[probe].target[:, rows].abs().sum(-1)
+        found[name] = d.probes[probe].target[groups][:, rows].abs().sum(-1)
     return found
 
 
