@@ -13,8 +13,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "benchmarks.md"
-SCRIPTS = ("engine", "sparse", "growth", "stores", "jobs", "explorer")
-QUICKER = ("engine", "sparse", "growth", "stores")
+SCRIPTS = ("engine", "cora", "sparse", "growth", "stores", "jobs", "explorer")
+QUICKER = ("engine", "cora", "sparse", "growth", "stores")
 """Those that have ``--quick``."""
 
 PREFACE = """\
