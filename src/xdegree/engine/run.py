@@ -93,7 +93,7 @@ class Run(DispatchMode):
         self.collect = collect
         self.missing: list[Missing] = []
         self.escaped: list[Missing] = []
-        """Those whose results left tensors, so that nobody knows what comes from them."""
+        """Those whose results left tensors, so that what comes from them is not known."""
         self.seen: Counter[tuple[str, str, str]] = Counter()
         self.module = ""
         self.largest = 0
@@ -417,7 +417,7 @@ class Run(DispatchMode):
             return self._call_plain(original, args, kwargs)
         missing = (self._no_rule(function, args, kwargs, REFUSED[function]).missing,)
         wanted = args[1] if len(args) > 1 else kwargs.get("inputs", ())
-        with self.aside():  # nobody may ask for this part of the output, so that its values do not matter
+        with self.aside():  # this part of the output must not be asked for, so its values do not matter
             made = tuple(torch.zeros_like(total_of(x)) for x in leaves([wanted]) if isinstance(x, Tensor))
         return self._unknown_parts(made, missing)
 

@@ -123,7 +123,7 @@ class Held:
         return replace(self, current=self.rows(lambda _: None)[nodes])
 
     def place(self, model: Any, new: Tensor, given: Given, until: ExitStack) -> Pairs:  # noqa: ARG002
-        """Put another table in its place in every operation: nobody but the dispatcher sees all readers of it."""
+        """Put another table in its place in every operation: only the dispatcher sees all readers of it."""
         own = follow(model, self.name) if self.name else self.tensor
         with without_modes():
             if isinstance(new, Portions) and self.dim:
@@ -141,7 +141,7 @@ Spots = tuple[Spot, ...]
 
 
 class _StandIns(DispatchMode):
-    """For a pass that nobody else watches."""
+    """For a pass without another mode."""
 
     def __torch_dispatch__(
         self, func: OpOverload, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
