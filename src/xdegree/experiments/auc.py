@@ -16,7 +16,7 @@ from . import ladder, others
 from .page import PAGES, Outcome, Picture
 from .store import NODE_SETS, Bench
 from .tasks import DATASETS, KINDS, TITLES
-from .variants import LADDER_SEEDS, Cell, Name, aucs, collected
+from .variants import CONTROL_SEEDS, LADDER_SEEDS, Cell, Name, aucs, collected
 
 PAPER_DEGREE: dict[Kind, tuple[tuple[float, float], ...]] = {
     "GCN": ((0.991, 0.005), (0.984, 0.005), (0.958, 0.004), (0.925, 0.040), (0.875, 0.028)),
@@ -256,7 +256,7 @@ def _about(bench: Bench) -> str:
         " are predicted to be in a motif, on Tree-Grid all motif nodes true, on MUTAG class 0 minus class 1 (its split"
         " is random anyway). GATs of nodes are hybrids. The best other method is that of the highest AUC on the first"
         " model of each cell among those that were run (`xdegree reproduce others`), and hop distance. Rungs of the"
-        f" ladders and controls have {min(bench.seeds, LADDER_SEEDS)} models where not all are counted."
+        f" ladders have {min(bench.seeds, LADDER_SEEDS)} models where not all are counted, controls {CONTROL_SEEDS}."
     )
 
 
