@@ -4,8 +4,8 @@ A walk goes through the layers, from an input node to the node that is predicted
 edge or a self-loop per layer. Its relevance is what layer-wise relevance propagation hands back along it. Sums over
 walks need no list of walks: those that avoid a node are what remains when the node is closed in every layer.
 
-Simplifications. It is for the networks of `xdegree.models` (GCN, GAT of one head, hybrids). Attention counts as a constant,
-as usual. Biases keep their share of relevance, so walks sum to the output exactly only without biases.
+Simplifications. It is for the networks of `xdegree.models` (GCN, GAT of one head, hybrids). Attention counts as a
+constant, as usual. Biases keep their share of relevance, so walks sum to the output exactly only without biases.
 """
 
 from dataclasses import dataclass
