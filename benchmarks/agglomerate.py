@@ -6,6 +6,9 @@ Mutagenicity if the data folder has it, else generated molecules. The last table
 one engine call per group: same tree, same groups, none of them twice. There the batched time is the best of three, and
 times of the processor are compared, which other load on the machine disturbs less. The other tables show the
 clock; on a busy machine they should be taken again.
+
+At the end a citation graph, Cora or one of its size: the trees and features of nodes by the size of their computation
+graph, in forward passes over the whole graph (processor time, models with random weights).
 """
 
 import argparse
@@ -13,17 +16,23 @@ import os
 import platform
 import statistics
 import time
+from collections.abc import Sequence
 
 import torch
-from torch import nn
-from torch.nn.functional import cross_entropy
+from measure import in_turn, seconds, verdict
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy, elu
 from torch_geometric import __version__ as pyg_version
 from torch_geometric.data import Data
 from torch_geometric.loader import DataLoader
+from torch_geometric.nn import GATConv, GCNConv
+from torch_geometric.utils import barabasi_albert_graph, k_hop_subgraph
 
 import xdegree
+from xdegree import agglomerate, explain
+from xdegree.datasets.planetoid import planetoid
 from xdegree.experiments.molecules import molecules
-from xdegree.model_call.call import model_call
+from xdegree.locality.prepared import PreparedCall
 from xdegree.models import GAT, GCN
 from xdegree.results.tree import ExplanationTree
 from xdegree.subgraphs.adjacency import Bits
@@ -52,7 +61,67 @@ def main() -> None:
         print_by_size_and_q(kind, model, chosen)
         print_by_selection(kind, model, chosen[30])
         print_singly(kind, model, chosen[30][:singly])
+    print_citations(sizes=(60,) if given.quick else (20, 60, 120, 200, 400))
     print(f"\n{load()} at the end")
+
+
+class CitationGCN(nn.Module):
+    """As in PyG's example, 64 wide."""
+
+    def __init__(self, features: int) -> None:
+        super().__init__()
+        self.conv1, self.conv2 = GCNConv(features, 64), GCNConv(64, 7)
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        """Logits of every paper."""
+        return self.conv2(self.conv1(x, edge_index).relu(), edge_index)
+
+
+class CitationGAT(nn.Module):
+    """As in PyG's example, with 8 heads."""
+
+    def __init__(self, features: int) -> None:
+        super().__init__()
+        self.conv1, self.conv2 = GATConv(features, 8, heads=8), GATConv(64, 7)
+
+    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+        """Logits of every paper."""
+        return self.conv2(elu(self.conv1(x, edge_index)), edge_index)
+
+
+def citations() -> tuple[str, Data]:
+    """Cora where it is at hand, else a graph of its size."""
+    try:
+        return "Cora", planetoid("Cora")
+    except FileNotFoundError:
+        words = (torch.rand(2708, 1433) < 0.0127).float()
+        return "a random graph of the size of Cora", Data(x=words, edge_index=barabasi_albert_graph(2708, 2))
+
+
+def print_citations(sizes: Sequence[int]) -> None:
+    """Trees and features of single nodes, in forward passes."""
+    torch.manual_seed(SEED)
+    name, data = citations()
+    reach = {v: len(k_hop_subgraph(v, 2, data.edge_index, num_nodes=data.num_nodes)[0]) for v in range(600)}
+    print(f"\n{name}: forward passes per node, by the size of its computation graph")
+    print(f"{'model':>6} {'nodes':>6} {'levels':>7} {'left out':>9} {'tree':>7} {'':12} {'features':>9}")
+    for kind in (CitationGCN, CitationGAT):
+        for size in sizes:
+            index = min(reach, key=lambda v, size=size: abs(reach[v] - size))
+            print_citation(kind(data.num_features).eval(), data, index, reach[index], marked=size == 60)
+
+
+def print_citation(model: nn.Module, data: Data, index: int, reach: int, marked: bool) -> None:
+    """One row of the table."""
+    given = (model, data.x, data.edge_index)
+    with torch.no_grad():
+        forward = in_turn({"": lambda: model(*given[1:])}, 3, {"": 5})[""]
+    tree = agglomerate(*given, index=index)
+    grown = seconds(lambda: agglomerate(*given, index=index)) / forward
+    words = seconds(lambda: explain(*given, index=index, of="feature")) / forward
+    marks = (verdict(grown, 150), verdict(words, 50)) if marked else ("", "")
+    left = f"{len(tree.levels):>7} {tree.left_out:>9.1%}"
+    print(f"{type(model).__name__[-3:]:>6} {reach:>6} {left} {grown:>7.0f} {marks[0]:12} {words:>9.0f} {marks[1]}")
 
 
 def trained(model: nn.Module, graphs: list[Data], epochs: int) -> nn.Module:
@@ -105,7 +174,7 @@ def grow(
 ) -> tuple[float, float, ExplanationTree, Scorer]:
     """Seconds by the clock and of the processor, the tree, and the scorer that counted."""
     start, busy = time.perf_counter(), time.process_time()
-    scorer = kind.of(model, model_call(model, (data.x, data.edge_index), {}), seed=SEED)
+    scorer = kind.of(PreparedCall.of(model, (data.x, data.edge_index), {}), seed=SEED)
     tree = grown_tree(scorer, Growth(**growth))  # type: ignore[arg-type]
     return time.perf_counter() - start, time.process_time() - busy, tree, scorer
 

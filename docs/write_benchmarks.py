@@ -1,8 +1,9 @@
 """Write docs/benchmarks.md: run the benchmarks and keep what they print, with the machine's description.
 
-    python docs/write_benchmarks.py [--quick]
+    python docs/write_benchmarks.py [--quick] [NAME …]
 
-Run it on a quiet machine; it takes some minutes. What cannot be run here, for want of data or a browser, says so.
+With names, only those are run again. Run it on a quiet machine; it takes some minutes.
+What cannot be run here, for want of data or a browser, says so.
 """
 
 import os
@@ -12,8 +13,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "benchmarks.md"
-SCRIPTS = ("engine", "sparse", "growth", "jobs", "explorer")
-QUICKER = ("engine", "sparse", "growth")
+SCRIPTS = ("engine", "sparse", "growth", "stores", "jobs", "explorer")
+QUICKER = ("engine", "sparse", "growth", "stores")
 """Those that have ``--quick``."""
 
 PREFACE = """\
@@ -24,10 +25,14 @@ figure that has a mark to reach stands beside it.
 """
 
 
+def title_of(name: str) -> str:
+    """The first line of a benchmark's description."""
+    return (ROOT / "benchmarks" / f"{name}.py").read_text().split('"""')[1].strip().splitlines()[0]
+
+
 def section(name: str, options: list[str]) -> str:
     """What one benchmark printed, below the first line of its description."""
-    script = ROOT / "benchmarks" / f"{name}.py"
-    title = script.read_text().split('"""')[1].strip().splitlines()[0]
+    script, title = ROOT / "benchmarks" / f"{name}.py", title_of(name)
     options = options if name in QUICKER else []
     if name == "jobs" and not os.environ.get("XDEGREE_DATA"):
         return f"## {title}\n\nLeft out: $XDEGREE_DATA names no folder of data.\n"
@@ -39,14 +44,23 @@ def section(name: str, options: list[str]) -> str:
     return f"## {title}\n\n`{shown}`\n\n```text\n{made.stdout.rstrip()}\n```\n"
 
 
-def main(options: list[str]) -> int:
+def before(page: str) -> dict[str, str]:
+    """The sections that the page has, by their titles."""
+    parts = page.split("\n## ")[1:]
+    return {part.partition("\n")[0]: f"## {part.rstrip()}\n" for part in parts}
+
+
+def main(given: list[str]) -> int:
     """Write the page."""
-    parts = []
-    for name in SCRIPTS:
+    options = [one for one in given if one.startswith("--")]
+    chosen = [one for one in given if one not in options] or SCRIPTS
+    parts = before(PAGE.read_text()) if PAGE.exists() else {}
+    for name in chosen:
         print(f"benchmarks/{name}.py …", flush=True)
-        parts.append(section(name, options))
-        print(parts[-1], flush=True)
-    PAGE.write_text("\n".join([PREFACE, *parts]))
+        parts[title_of(name)] = section(name, options)
+        print(parts[title_of(name)], flush=True)
+    known = [parts[title] for title in map(title_of, SCRIPTS) if title in parts]
+    PAGE.write_text("\n".join([PREFACE, *known]))
     return 0
 
 

@@ -18,6 +18,8 @@ PAGES = (
     "get-started.md",
     *(f"how-to/{name}.md" for name in ("node", "molecule", "sentence", "link", "hetero")),
 )
+PORTRAITS = {"report.png", "explorer.png"}
+"""Taken in a browser: here, and by write_explorer.py."""
 BROWSER = ("--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking")
 
 
@@ -52,8 +54,6 @@ def main(pages: list[str]) -> None:
         names: dict[str, object] = {"__name__": "__main__"}
         for block in blocks(page):
             exec(compile(block, page, "exec"), names)  # noqa: S102
-        if page == "../README.md":
-            Path("why.png").rename("ba-shapes.png")
         report = Path("report.html")
         if report.is_file():
             portrait(report, Path("report.png"))

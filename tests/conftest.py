@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,10 +11,12 @@ import pytest
 import torch
 
 if TYPE_CHECKING:
+    from job_crew import Crews, Place
     from playwright.sync_api import Browser, Page
 
 # The graphs of tests are small: more threads gain nothing, and on a busy machine they lose much by waiting.
 torch.set_num_threads(1)
+pytest.register_assert_rewrite("explorer_pages")  # fixtures and helpers of the files that name it as their plugin
 
 FOLDERS = {"data": "XDEGREE_DATA", "fixtures": "XDEGREE_FIXTURES"}
 
@@ -76,3 +79,27 @@ def page(browser: "Browser") -> "Iterator[Page]":
     yield opened
     context.close()
     assert not complaints, complaints
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> "Iterator[Place]":
+    """A folder with the models of jobs, whose module has a name of its own: a process imports a module once."""
+    from job_crew import MODELS, Place
+
+    module = f"job_models_{os.urandom(4).hex()}"
+    (tmp_path / f"{module}.py").write_text(MODELS)
+    monkeypatch.chdir(tmp_path)
+    yield Place(tmp_path, module)
+    sys.modules.pop(module, None)
+
+
+@pytest.fixture
+def inline(monkeypatch: pytest.MonkeyPatch) -> "Iterator[Crews]":
+    """Jobs run in this process; gives the crews that there were, and lets a test decide the fate of workers."""
+    from job_crew import Crews
+
+    crews = Crews()
+    monkeypatch.setattr("xdegree.jobs.start.Processes", crews.hired)
+    monkeypatch.setattr("xdegree.jobs.scheduler.PAUSE", 0)
+    yield crews
+    assert all(crew.closed for crew in crews)

@@ -1,10 +1,15 @@
 """A crew of workers within the test's own process, and the models that jobs are tried on."""
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import pandas
+
+from xdegree import jobs
 from xdegree.jobs.worker import At, Died, Event, Task, Worker, compared
 
+SMALL = {"part_size": 4, "batch_size": 4, "portions": "100MB", "progress": False}
 MODELS = '''
 import os, signal, time
 from pathlib import Path
@@ -14,7 +19,6 @@ from torch_geometric.nn import GCN as Weighted
 from xdegree.models import GCN
 
 HERE = Path(__file__).parent
-MAGIC = 77.0
 
 
 def made(level):
@@ -23,24 +27,29 @@ def made(level):
 
 
 class Troubled(GCN):
-    """Does something terrible, once, when it meets a magic number in a worker's process."""
+    """Does what the file "trouble" says, once, when it meets a number in a worker's process and a part is there."""
 
     def forward(self, x, edge_index, batch=None):
-        if (x == MAGIC).any() and not (HERE / "done").exists() and (HERE / "trouble").exists():
-            trouble, part = (HERE / "trouble").read_text().split()
-            (HERE / "done").touch()
-            while not (HERE / "out" / "instances" / part).exists():
-                time.sleep(0.01)
-            if trouble == "kill":
-                os.kill(os.getpid(), signal.SIGKILL)
-            if trouble == "wait":
-                while not (HERE / "go").exists():
+        file = HERE / "trouble"
+        for number, trouble, part in (line.split() for line in file.read_text().splitlines()) if file.exists() else ():
+            done = HERE / f"done-{number}"
+            if (x == float(number)).any() and not done.exists():
+                done.touch()
+                while not (HERE / "out" / "instances" / part).exists():
                     time.sleep(0.01)
-            if trouble == "interrupt":  # a terminal tells all
-                os.kill(os.getppid(), signal.SIGINT)
-                os.kill(os.getpid(), signal.SIGINT)
-                time.sleep(60)
+                self.act(trouble)
         return super().forward(x, edge_index, batch)
+
+    def act(self, trouble):
+        if trouble == "kill":
+            os.kill(os.getpid(), signal.SIGKILL)
+        if trouble == "wait":
+            while not (HERE / "go").exists():
+                time.sleep(0.01)
+        if trouble == "interrupt":  # a terminal tells all
+            os.kill(os.getppid(), signal.SIGINT)
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(60)
 
 
 def sound():
@@ -59,7 +68,7 @@ def of_graphs():
 
 def magic():
     graphs = sound()
-    graphs[9].x[0, 0] = MAGIC
+    graphs[9].x[0, 0], graphs[17].x[0, 0] = 77, 78
     return made("graph"), (graphs,)
 
 
@@ -146,6 +155,12 @@ def wrong_width():
     return model, (x[:, :2], edge_index)
 
 
+def stored():
+    model, (x, edge_index) = of_nodes()
+    data = Data(x=x, edge_index=edge_index)
+    return model, ((data, data),)
+
+
 def broken():
     raise RuntimeError("no data here")
 '''
@@ -201,6 +216,18 @@ class Inline:
         self.closed = True
 
 
+class Crews(list):
+    """The crews that there were, and what becomes of their workers."""
+
+    @staticmethod
+    def fate(worker, event):
+        return None
+
+    def hired(self, settings, memory):
+        self.append(Inline(settings, memory, lambda *told: self.fate(*told)))  # noqa: PLW0108 (it changes)
+        return self[-1]
+
+
 class Place:
     def __init__(self, folder: Path, module: str):
         self.folder, self.module, self.out = folder, module, folder / "out"
@@ -212,3 +239,32 @@ class Place:
         """All results, by the names of their files."""
         files = [f for f in (self.folder / out).rglob("*.parquet") if f.is_file()]
         return {str(f.relative_to(self.folder / out)): f.read_bytes() for f in files}
+
+
+def table(place, name, out="out"):
+    return pandas.read_parquet(place.folder / out / name).reset_index(drop=True)
+
+
+def assert_whole(place, instances=24, out="out"):
+    """Every instance once, its scores once, and nothing else left in the folder."""
+    status = jobs.status(place.folder / out)
+    assert (status.state, status.finished, status.failed) == ("finished", instances, {})
+    assert table(place, "instances", out)["index"].tolist() == list(range(instances))
+    scores = table(place, "scores", out)
+    assert not scores.duplicated(["index", "node"]).any()
+    assert len(scores) == table(place, "instances", out)["rows"].sum() == status.rows
+    assert not list((place.folder / out).rglob("*.tmp"))
+
+
+def expected_files(place, factory):
+    """The files of a job in which nothing happens."""
+    jobs.run(place(factory), out="undisturbed", workers=1, **SMALL)
+    return place.files("undisturbed")
+
+
+def until(holds):
+    for _ in range(1800):  # machines may be busy
+        if holds():
+            return
+        time.sleep(0.1)
+    raise AssertionError("it never came to that")

@@ -24,6 +24,7 @@ X = features()
 SELECTIONS = ("threshold", "queue", "percentile", "percentile-signed")
 READINGS = list(product(SELECTIONS, ("groups", "nodes")))
 MODEL = net(level="graph", hidden=4)
+NODE_MODEL = net(hidden=4)
 
 
 @st.composite
@@ -71,7 +72,7 @@ def check_laws(tree, x, edges, budget=None) -> None:
 @given(graph=graphs(), q=st.sampled_from([0, 0.3, 0.6, 1]), budget=st.sampled_from([None, None, 1, 2]))
 def test_laws(selection, candidates, graph, q, budget):
     x, edges = graph
-    tree = agglomerate(MODEL, x, edges, q=q, budget=budget, selection=selection, candidates=candidates)
+    tree = agglomerate(MODEL, x, edges, q=q, max_levels=budget, selection=selection, candidates=candidates)
     check_laws(tree, x, edges, budget)
     assert [leaf.nodes for leaf in tree.leaves] == [{node} for node in range(len(x))]
 
@@ -345,7 +346,7 @@ def test_levels_one_by_one():
     stopped = agglomerate_levels(MODEL, X, EDGES)
     assert next(stopped) == tree.levels[0]
     stopped.close()
-    assert tuple(agglomerate_levels(MODEL, X, EDGES, budget=2)) == tree.levels[:2]
+    assert tuple(agglomerate_levels(MODEL, X, EDGES, max_levels=2)) == tree.levels[:2]
     with pytest.raises(ValueError, match="q must be"):
         agglomerate_levels(MODEL, X, EDGES, q=2)  # before the first level is asked for
 
@@ -353,10 +354,10 @@ def test_levels_one_by_one():
 def test_the_tree_says_how_it_was_made():
     options = Options(bias="background")
     tree = agglomerate(
-        MODEL, X, EDGES, target=1, q=0.5, budget=2, seed=4, selection="queue", candidates="nodes", reading="strength",
-        options=options, contexts=Contexts(walks=3),
+        MODEL, X, EDGES, target=1, q=0.5, max_levels=2, seed=4, selection="queue", candidates="nodes",
+        reading="strength", options=options, contexts=Contexts(walks=3),
     )  # fmt: skip
-    assert (tree.q, tree.budget, tree.seed, tree.selection, tree.candidates) == (0.5, 2, 4, "queue", "nodes")
+    assert (tree.q, tree.max_levels, tree.seed, tree.selection, tree.candidates) == (0.5, 2, 4, "queue", "nodes")
     assert (tree.reading, tree.target, tree.options, tree.contexts) == ("strength", 1, options, Contexts(walks=3))
     assert tree.prediction == pytest.approx(MODEL(X, EDGES)[0].tolist())
 
@@ -369,8 +370,9 @@ def test_the_tree_says_how_it_was_made():
         ({"q": math.nan}, ValueError, "q must be"),
         ({"q": "0.6"}, ValueError, "q must be"),
         ({"q": True}, ValueError, "q must be"),
-        ({"budget": 0}, ValueError, "budget must be None or a number of levels"),
-        ({"budget": 1.5}, ValueError, "budget must be"),
+        ({"max_levels": 0}, ValueError, "max_levels must be None or an integer, at least 1"),
+        ({"max_levels": 1.5}, ValueError, "max_levels must be"),
+        ({"max_nodes": 0}, ValueError, "max_nodes must be"),
         ({"selection": "best"}, ValueError, "selection must be one of"),
         ({"candidates": "edges"}, ValueError, "candidates must be one of"),
         ({"rising": 1}, TypeError, "rising must be True or False"),
@@ -409,3 +411,38 @@ def test_a_planted_node_is_found_in_molecules(data_folder):
     found = search(learnt(graphs, epochs=40, progress=False), graphs, explained=40, progress=False)
     assert found.accuracy >= 0.97
     assert found.contribution >= 0.95
+
+
+def test_large_computation_graphs_grow_among_the_strongest_nodes():
+    """What is left out is said, and what takes part is connected to the explained node."""
+    whole = agglomerate(NODE_MODEL, X, EDGES, index=5)
+    tree = agglomerate(NODE_MODEL, X, EDGES, index=5, max_nodes=4)
+    assert whole.left_out == 0
+    alone = {next(iter(leaf.nodes)): leaf.score for leaf in whole.leaves}
+    kept = {next(iter(leaf.nodes)) for leaf in tree.leaves}
+    assert len(kept) <= 4 < len(alone)
+    share = 1 - sum(abs(alone[node]) for node in kept) / sum(map(abs, alone.values()))
+    assert tree.left_out == pytest.approx(share)
+    assert f"{tree.left_out:.1%} of what single nodes contribute left out" in repr(tree)
+    assert len(tree.levels[-1]) == 1  # connected
+    assert {leaf.nodes: leaf.score for leaf in tree.leaves}.items() <= {g.nodes: g.score for g in whole.leaves}.items()
+
+
+def test_hubs_end():
+    """A hub of 3,000 neighbors: minutes without a bound."""
+    spokes = torch.arange(1, 3001)
+    edges = torch.stack([torch.cat([spokes, torch.zeros_like(spokes)]), torch.cat([torch.zeros_like(spokes), spokes])])
+    x = torch.randn(3001, 4, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    tree = agglomerate(NODE_MODEL, x, edges, index=0, max_levels=2, max_nodes=30, contexts=Contexts(walks=3, exact=0))
+    assert len(tree.leaves) == 30
+    assert 0 < tree.left_out < 1
+    assert tree.contextual_error > 0
+
+
+def test_the_error_of_drawn_contexts_shrinks_with_their_number():
+    few, many = (
+        agglomerate(MODEL, X, EDGES, max_levels=1, contexts=Contexts(exact=0, walks=walks)).contextual_error
+        for walks in (10, 1000)
+    )
+    assert 0 < many < few / 3
+    assert agglomerate(MODEL, X, EDGES, max_levels=1, contexts=Contexts("none")).contextual_error == 0

@@ -78,6 +78,13 @@ def test_gin_mutagenicity(run):
     assert "10 mutagens" in printed
 
 
+def test_larger_than_memory(run, tmp_path):
+    printed = run("larger_than_memory", "--nodes", "2000", "--folder", str(tmp_path))
+    assert "2,000 nodes and 20,000 edges in files of" in printed
+    assert printed.count("of 2,000 nodes were read (neighborhood, not verified)") == 2
+    assert len(signed(printed)) == 6
+
+
 def test_rgcn_hgt_hetero(run):
     printed = run("rgcn_hgt_hetero", "--epochs", "20")
     assert "HGT: accuracy" in printed

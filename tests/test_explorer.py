@@ -22,7 +22,7 @@ pytest.importorskip("rdkit", reason='no RDKit: pip install "xdegree[chem]"')
 from xdegree.cli import main
 from xdegree.datasets import molecule_of, toy_sentences
 from xdegree.explorer import cytoscape, examples, make_app, panels, parse, picture
-from xdegree.explorer.answers import Answers, agreement, probabilities
+from xdegree.explorer.answers import Answers, agreement
 from xdegree.explorer.catalogue import Catalogue
 from xdegree.explorer.downloads import picture_of
 from xdegree.explorer.parse import Reference
@@ -32,6 +32,7 @@ from xdegree.explorer.subject import Example, Item, neighborhood, not_drawn
 from xdegree.explorer.user_model import own_example
 from xdegree.factories import UsageError
 from xdegree.models import GCN
+from xdegree.recipes import Recipe
 
 ATOMS = ("C", "O", "H", "N")
 NITRO = "c1ccccc1[N+](=O)[O-]"
@@ -142,12 +143,6 @@ def test_agreement_is_the_rank_correlation() -> None:
     assert agreement(a, a**3) == pytest.approx(1)
     assert agreement(a, -a) == pytest.approx(-1)
     assert agreement(a, torch.zeros(4)) is None
-
-
-def test_probabilities_are_for_classes_only(catalogue: Catalogue) -> None:
-    shares = probabilities(catalogue.subject(Reference("molecules", item=0)))
-    assert shares is not None
-    assert sum(shares) == pytest.approx(1)
 
 
 def test_drawings_are_plain_and_colours_follow_signs(catalogue: Catalogue) -> None:
@@ -326,7 +321,9 @@ def test_molecules_of_ones_own_model_are_drawn_and_typed(model: nn.Module, graph
         e = answers.explanation(subject, subject.one.target)
         canvas = subject.canvas(e.node_scores.abs())
         assert canvas.kind == "molecule"
-        labels = {node["label"] for node in cytoscape.drawing(subject, canvas, e.class_scores)["nodes"]}
+        labels = {
+            node["label"] + node["charge"] for node in cytoscape.drawing(subject, canvas, e.class_scores)["nodes"]
+        }
         assert {"N⁺", "O⁻"} <= labels, "formal charges"
     assert "Your molecule" in subject.note
     assert torch.allclose(subject.one.prediction, catalogue.subject(Reference("own", item=1)).one.prediction)
@@ -360,7 +357,7 @@ def test_an_uploaded_graph_says_what_it_is_and_what_is_not_drawn() -> None:
     subject = Catalogue([example]).subject(Reference("own", graph=text))
     assert subject.note.startswith("An uploaded graph of 3 nodes and 5 edges, explained is its node 1.")
     said = not_drawn(subject.data, subject.canvas(torch.ones(3)))
-    assert said == "Not drawn: 1 edge from a node to itself, the direction of 1 edge, 1 repeated edges. "
+    assert said == "Not drawn: 1 edge from a node to itself, the direction of 1 edge, 1 repeated edge. "
 
 
 def test_an_uploaded_graph_must_have_what_the_models_own_have() -> None:
@@ -418,6 +415,30 @@ def test_examples_are_trained_once(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr("xdegree.recipes.train_graph", None)
     (again,) = examples.prepared(["sentences"], said.append, folder=tmp_path)
     assert all(torch.equal(p, q) for p, q in zip(example.model.parameters(), again.model.parameters(), strict=True))
+
+
+@pytest.mark.parametrize(("name", "left"), [("molecules", "mutagenicity/raw"), ("sentences", "graph_sst2_rebuilt")])
+def test_data_that_are_not_complete_are_named_and_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, left: str
+) -> None:
+    monkeypatch.setenv("XDEGREE_DATA", str(tmp_path))
+    (tmp_path / left).mkdir(parents=True)  # as a copy that was broken off leaves it
+    made = examples.trained
+    quick = lambda dataset, **_: made(dataset, how=Recipe("GCN", 1), folder=None, progress=False)
+    monkeypatch.setattr(examples, "trained", quick)
+    said: list[str] = []
+    (example,) = examples.prepared([name], said.append, folder=tmp_path)
+    assert example.note.startswith("Generated")
+    assert str(tmp_path / left) in said[-1]
+    assert said[-1].endswith("generated data are shown instead")
+
+
+def test_long_names_stand_below_their_nodes(catalogue: Catalogue) -> None:
+    data = Data(x=torch.eye(3), edge_index=torch.tensor([[0, 1], [1, 2]]), names=["a", "user 17", "x" * 90])
+    subject = Catalogue([own_example(GCN(3, 2, level="graph").eval(), (data,), {})]).subject(Reference("own", item=0))
+    made = cytoscape.drawing(subject, subject.canvas(torch.ones(3)), torch.zeros(3, 2))
+    assert [node["label"] for node in made["nodes"]] == ["a", "user 17", "x" * 17 + "…"]
+    assert ["named" in node["classes"] for node in made["nodes"]] == [False, True, True]
 
 
 def test_the_server_answers_to_local_names_only(catalogue: Catalogue) -> None:

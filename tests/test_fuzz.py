@@ -113,6 +113,7 @@ def test_any_program_obeys_the_laws(program: Program, data: st.DataObject) -> No
         close(alone.target[0], dense[k], total)
 
 
+@pytest.mark.filterwarnings("ignore:the model's output is not finite")
 @pytest.mark.filterwarnings("ignore:contributions of up to:UserWarning")  # at such scales they are true
 @given(programs(LINEAR, AFFINE, OTHER, MIXED, most=5), st.data())
 @examples(150)

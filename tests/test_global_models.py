@@ -280,7 +280,7 @@ def test_groups(kind, size):
     c = int(d.total[5].argmax())
     f = d.target[:, 5, c]
     assert interaction(model, X, EDGES, index=5, a=[5], b=[77, 4]) == pytest.approx(float(f[2] - f[0] - f[1]), abs=1e-9)
-    tree = agglomerate(model, X, EDGES, index=5, budget=1)
+    tree = agglomerate(model, X, EDGES, index=5, max_levels=1)
     for nodes, score in tree.leaves:
         [node] = nodes
         assert score == pytest.approx(float(directly_one(model, node)[5, c]), abs=1e-9)

@@ -1,17 +1,11 @@
 """Jobs: every result exactly once, whatever dies on the way, and the same files whoever does the work."""
 
-import ast
 import errno
 import json
 import os
 import re
 import shutil
-import signal
-import struct
-import subprocess
 import sys
-import threading
-import time
 from collections import Counter
 from pathlib import Path
 
@@ -21,70 +15,19 @@ import polars
 import psutil
 import pytest
 import torch
-from job_crew import MODELS, Inline, Place
+from job_crew import SMALL, assert_whole, expected_files, table
 
 import xdegree.jobs.start
 from xdegree import Options, explain, jobs
 from xdegree.cli import main
 from xdegree.factories import made
 from xdegree.jobs import JobError
-from xdegree.jobs.processes import Processes
 from xdegree.jobs.storage import locked
-from xdegree.jobs.worker import At, Died, Done, Ready
+from xdegree.jobs.work import _apart
+from xdegree.jobs.worker import At, Done, Ready, limit_memory
 
 pytest.importorskip("pyarrow", reason="jobs write Parquet files: pip install 'xdegree[jobs]'")
 FULL = Path("/dev/full")
-SMALL = {"part_size": 4, "batch_size": 4, "portions": "100MB", "progress": False}
-
-
-@pytest.fixture
-def place(tmp_path, monkeypatch):
-    """A folder with the models, whose module has a name of its own: a process imports a module once."""
-    module = f"job_models_{os.urandom(4).hex()}"
-    (tmp_path / f"{module}.py").write_text(MODELS)
-    monkeypatch.chdir(tmp_path)
-    yield Place(tmp_path, module)
-    sys.modules.pop(module, None)
-
-
-@pytest.fixture
-def inline(monkeypatch):
-    """Jobs run in this process; gives the crews that there were, and lets a test decide the fate of workers."""
-
-    class Crews(list):
-        fate = staticmethod(lambda worker, event: None)
-
-    crews = Crews()
-
-    def hired(settings, memory):
-        crews.append(Inline(settings, memory, lambda *told: crews.fate(*told)))  # noqa: PLW0108 (it changes)
-        return crews[-1]
-
-    monkeypatch.setattr(xdegree.jobs.start, "Processes", hired)
-    monkeypatch.setattr(xdegree.jobs.scheduler, "PAUSE", 0)
-    yield crews
-    assert all(crew.closed for crew in crews)
-
-
-def table(place, name, out="out"):
-    return pandas.read_parquet(place.folder / out / name).reset_index(drop=True)
-
-
-def assert_whole(place, instances=24, out="out"):
-    """Every instance once, its scores once, and nothing else left in the folder."""
-    status = jobs.status(place.folder / out)
-    assert (status.state, status.finished, status.failed) == ("finished", instances, {})
-    assert table(place, "instances", out)["index"].tolist() == list(range(instances))
-    scores = table(place, "scores", out)
-    assert not scores.duplicated(["index", "node"]).any()
-    assert len(scores) == table(place, "instances", out)["rows"].sum() == status.rows
-    assert not list((place.folder / out).rglob("*.tmp"))
-
-
-def expected_files(place, factory):
-    """The files of a job in which nothing happens."""
-    jobs.run(place(factory), out="undisturbed", workers=1, **SMALL)
-    return place.files("undisturbed")
 
 
 # What is explained.
@@ -178,6 +121,24 @@ def test_a_batch_is_its_graphs(place, inline):
     of_graphs = expected_files(place, "of_graphs")
     assert pandas.read_parquet("undisturbed/scores").equals(table(place, "scores"))
     assert of_graphs.keys() == place.files().keys()
+
+
+def test_a_graph_in_stores(place, inline):
+    """Only neighborhoods are read, by every worker anew; scores are the same as from memory."""
+    few = {**SMALL, "index": [3, 9, 20, 28, 29]}
+    status = jobs.run(place("stored"), out="out", workers=2, **few)
+    jobs.run(place("of_nodes"), out="memory", workers=1, **few)
+    assert (status.state, status.finished, status.errors) == ("finished", 5, 0)
+    pandas.testing.assert_frame_equal(table(place, "scores"), table(place, "scores", "memory"))
+    assert any("but for a sample of rows" in unseen for unseen in status.unseen)
+    with pytest.raises(JobError, match="nodes are scored, and nothing else"):
+        jobs.run(place("stored"), out="edges", of="edge", **SMALL)
+    models = place.folder / f"{place.module}.py"
+    (place.out / "instances" / "part-000001.parquet").unlink()
+    models.write_text(models.read_text().replace("data = Data(x=x", "data = Data(x=x + 1"))
+    sys.modules.pop(place.module)
+    with pytest.raises(JobError, match=r"its data \[argument 0\.x\] changed"):
+        jobs.resume("out", progress=False)
 
 
 def test_weights_are_loaded(place, inline):
@@ -718,7 +679,7 @@ class Mute(Exception):
 
 class Raising(GCN):
     def forward(self, x, edge_index, batch=None):
-        if (x == MAGIC).any():
+        if (x == 77).any():
             raise {error}
         return super().forward(x, edge_index, batch)
 
@@ -749,25 +710,19 @@ def test_an_instance_that_takes_too_long(place, inline):
     assert inline[-1].ended == [0, 0]
 
 
+def limited():
+    """What a process says that has a limit; it cannot be taken back, so that the process must be another one."""
+    with pytest.raises(JobError, match="memory=1000000 bytes is less than what a worker takes"):
+        limit_memory(10**6)
+    limit_memory(psutil.Process().memory_info().data + 10**9)
+    torch.ones(10**7)
+    with pytest.raises(RuntimeError, match="memory"):
+        torch.ones(10**10)
+    return "limited"
+
+
 def test_a_limit_of_memory():
-    """In a process of its own: a limit cannot be taken back."""
-    code = """
-import torch
-from xdegree.jobs.worker import limit_memory
-from xdegree.jobs import JobError
-try:
-    limit_memory(10**6)
-except JobError as error:
-    print(error)
-limit_memory(4 * 10**9)
-torch.ones(10**7)
-try:
-    torch.ones(10**10)
-except RuntimeError as error:
-    print("memory" in str(error))
-"""
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert re.fullmatch(r"memory=1000000 bytes is less than what a worker takes .*\nTrue\n", done.stdout)
+    assert _apart(limited, 60) == "limited"
 
 
 # What a job remembers of model and data.
@@ -915,187 +870,3 @@ def test_the_docs_run(place, inline):
         sys.modules.pop("molecules", None)
     assert names["status"].finished == len(names["strongest"]) == 70
     assert len(names["errors"]) == 0
-
-
-# Real processes.
-
-
-def test_processes_one_killed_by_sigkill(place, monkeypatch):
-    (place.folder / "trouble").write_text("kill part-000000.parquet")  # when another worker is free to take over
-    status = jobs.run(place("magic"), out="out", engine="local", workers=2, **SMALL)
-    assert_whole(place)
-    assert (status.lost_workers, status.errors) == (1, 0)
-    monkeypatch.setattr(xdegree.jobs.start, "Processes", Inline)
-    assert place.files() == expected_files(place, "magic")
-
-
-@pytest.fixture
-def interruptible():
-    """Also where a shell started the tests in the background, which lets them ignore Ctrl-C."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
-def test_a_worker_that_dies_in_the_middle_of_a_message(place):
-    crew = Processes(None)
-    ours, theirs = crew.context.Pipe()
-    crew.workers[0] = (crew.context.Process(target=os._exit, args=(9,)), ours)
-    crew.workers[0][0].start()
-    os.write(theirs.fileno(), struct.pack("!i", 1000) + b"half of it")
-    theirs.close()
-    assert crew.wait(60) == [(0, Died("ended with exit code 9"))]
-    assert not crew.workers
-
-
-HANGING = """
-import time
-from pathlib import Path
-from xdegree.models import GCN
-
-
-class Hanging(GCN):
-    def forward(self, x, edge_index, batch=None):
-        import multiprocessing, os
-        if multiprocessing.parent_process() and multiprocessing.current_process().name.startswith("xdegree-worker"):
-            Path(__file__).with_name("pid").write_text(str(os.getpid()))
-            time.sleep(600)
-        return super().forward(x, edge_index, batch)
-
-
-def factory():
-    import torch
-    from torch_geometric.data import Data
-
-    torch.manual_seed(0)
-    return Hanging(3, 2, level="graph"), ([Data(x=torch.eye(3), edge_index=torch.tensor([[0, 1], [1, 2]]))] * 4,)
-"""
-
-
-@pytest.mark.parametrize(
-    ("number", "code", "state"), [(signal.SIGKILL, -9, "running"), (signal.SIGTERM, 143, "interrupted")]
-)
-def test_workers_end_with_the_job(place, number, code, state):
-    (place.folder / "hanging.py").write_text(HANGING)
-    run = [
-        "-c",
-        "from xdegree.cli import main; raise SystemExit(main())",
-        "job",
-        "run",
-        "hanging.py:factory",
-        "--workers",
-        "1",
-    ]
-    job = subprocess.Popen([sys.executable, *run, "--out", "out", "--quiet"], stderr=subprocess.PIPE, text=True)
-    pid = place.folder / "pid"
-    until(lambda: pid.is_file() and pid.read_text())
-    assert jobs.status("out").state == "running"
-    job.send_signal(number)
-    said = job.communicate(timeout=60)[1]
-    assert job.returncode == code
-    until(lambda: not psutil.pid_exists(int(pid.read_text())))
-    assert json.loads((place.out / "manifest.json").read_text())["state"] == state
-    assert jobs.status("out").state == ("unfinished" if state == "running" else state)
-    assert ("terminated; to resume: xdegree job resume out" in said) == (code == 143)
-    assert not list(place.out.rglob("*.tmp"))
-
-
-def until(holds):
-    for _ in range(1800):  # machines may be busy
-        if holds():
-            return
-        time.sleep(0.1)
-    raise AssertionError("it never came to that")
-
-
-def test_processes_and_ctrl_c(place, interruptible, monkeypatch):
-    (place.folder / "trouble").write_text("interrupt part-000001.parquet")
-    with pytest.raises(KeyboardInterrupt):
-        jobs.run(place("magic"), out="out", engine="local", workers=1, **SMALL)
-    status = jobs.status("out")
-    assert (status.state, status.finished, status.lost_workers) == ("interrupted", 8, 0)
-    monkeypatch.setattr(xdegree.jobs.start, "Processes", Inline)
-    expected = expected_files(place, "magic")
-    before = {f: f.stat().st_mtime_ns for f in place.out.rglob("*.parquet")}
-    jobs.resume("out", progress=False)
-    assert_whole(place)
-    assert place.files() == expected
-    assert all(f.stat().st_mtime_ns == time for f, time in before.items())
-
-
-# Ray.
-
-
-@pytest.fixture(scope="module")
-def cluster():
-    """Two nodes on this machine, each with a raylet of its own and room for one actor."""
-    ray = pytest.importorskip("ray", reason="engine='ray' needs Ray: pip install 'xdegree[ray]'")
-    from ray.cluster_utils import Cluster
-
-    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
-    size = {"num_cpus": 1, "object_store_memory": 80 * 2**20, "include_dashboard": False}
-    nodes = Cluster(initialize_head=True, head_node_args=size)
-    nodes.second = nodes.add_node(num_cpus=1, object_store_memory=80 * 2**20)
-    ray.init(nodes.address, log_to_driver=False, logging_level="ERROR")
-    yield nodes
-    ray.shutdown()
-    nodes.shutdown()
-
-
-def test_actors_one_killed_by_sigkill(place, cluster, monkeypatch):
-    (place.folder / "trouble").write_text("kill part-000000.parquet")  # when another worker is free to take over
-    import ray
-
-    status = jobs.run(place("magic"), out="out", engine="ray", workers=2, **SMALL)
-    assert_whole(place)
-    assert (status.lost_workers, status.errors) == (1, 0)
-    assert ray.is_initialized()  # it was there before us
-    assert len(alive(ray)) == 2
-    monkeypatch.setattr(xdegree.jobs.start, "Processes", Inline)
-    assert place.files() == expected_files(place, "magic")
-
-
-def alive(ray):
-    return [node for node in ray.nodes() if node["Alive"]]
-
-
-def test_actors_a_node_is_lost(place, cluster, monkeypatch):
-    import ray
-
-    (place.folder / "trouble").write_text("wait part-000000.parquet")
-
-    def lose():
-        try:
-            until((place.folder / "done").exists)
-            cluster.remove_node(cluster.second, allow_graceful=False)
-        finally:
-            (place.folder / "go").touch()
-
-    threading.Thread(target=lose).start()
-    jobs.run(place("magic"), out="out", engine="ray", workers=2, **SMALL)
-    assert_whole(place)
-    until(lambda: len(alive(ray)) == 1)
-    monkeypatch.setattr(xdegree.jobs.start, "Processes", Inline)
-    assert place.files() == expected_files(place, "magic")
-
-
-def test_ray_listens_on_this_machine_alone():
-    pytest.importorskip("ray", reason="engine='ray' needs Ray: pip install 'xdegree[ray]'")
-    code = """
-import psutil
-from xdegree.jobs.on_ray import connect, ray
-connect(None)
-ray().get(ray().remote(lambda: 0).remote())
-processes = [psutil.Process(), *psutil.Process().children(recursive=True)]
-sockets = []
-for process in processes:
-    try:
-        sockets += process.net_connections("inet")
-    except psutil.Error:  # it has ended since
-        pass
-print(sorted({socket.laddr.ip for socket in sockets if socket.status == "LISTEN"}))
-ray().shutdown()
-"""
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert set(ast.literal_eval(done.stdout)) <= {"127.0.0.1", "::ffff:127.0.0.1"}
-    assert done.stdout != "[]\n"

@@ -154,10 +154,11 @@ def test_the_page_filters(page, tmp_path, explained):
     page.wait_for_selector("body[data-ready]")
     made = overview(found, graphs)
     right = sum(row.right for row in made.rows)
-    assert page.inner_text("#count") == "6 of 6 predictions"
+    line = made.account
+    assert page.inner_text("#count") == f"6 of 6 predictions. {line[0].upper()}{line[1:]}."
     assert page.locator("#kinds svg circle").count() == sum(map(len, made.kinds.values()))
     page.select_option("#right", "true")
-    assert page.inner_text("#count") == f"{right} of 6 predictions"
+    assert page.inner_text("#count").startswith(f"{right} of 6 predictions. On average")
     page.select_option("#right", "false")
     assert page.locator("#kinds svg circle").count() == sum(
         not made.rows[o.row].right for listed in made.kinds.values() for o in listed
@@ -165,7 +166,7 @@ def test_the_page_filters(page, tmp_path, explained):
     page.click("#reset")
     small = sum(row.size <= 9 for row in made.rows)
     page.fill("#most", "9")
-    assert page.inner_text("#count") == f"{small} of 6 predictions"
+    assert page.inner_text("#count").startswith(f"{small} of 6 predictions")
     page.click("#reset")
     page.get_by_role("button", name="nitro groups").click()
     assert page.locator("#predictions tbody tr").count() == 1

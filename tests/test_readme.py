@@ -28,7 +28,7 @@ def test_readme_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: py
     for block in blocks:
         exec(compile(block, "README.md", "exec"), names)
         printed += capsys.readouterr().out
-    assert (tmp_path / "why.png").stat().st_size > 10_000
+    assert (tmp_path / "house.png").stat().st_size > 10_000
     assert isinstance(names["e"], xdegree.Explanation)
     assert names["explanation"].node_mask.shape == (140, 1)
     said = re.findall(r"```text\n(.*?)```", text, re.DOTALL)

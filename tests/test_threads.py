@@ -31,7 +31,7 @@ def test_a_model_that_draws_gives_what_it_would_have_given():
     before = torch.get_rng_state(), model.own.get_state()
     d = decompose(model, X, EDGES, groups=[[0], [1, 2]])
     e = explain(model, X, EDGES, index=5)
-    agglomerate(model, X, EDGES, index=5, budget=1)
+    agglomerate(model, X, EDGES, index=5, max_levels=1)
     assert torch.equal(torch.get_rng_state(), before[0])
     assert torch.equal(model.own.get_state(), before[1])
     own = model(X, EDGES)

@@ -133,7 +133,7 @@ def test_frozen_and_portable():
     assert pickle.loads(pickle.dumps(tree())) == copy.deepcopy(tree()) == tree()
 
 
-@pytest.mark.parametrize("what", [tree(), tree(levels=(), contextual=()), tree(q=1, budget=3, rising=True)])
+@pytest.mark.parametrize("what", [tree(), tree(levels=(), contextual=()), tree(q=1, max_levels=3, rising=True)])
 def test_saved_and_loaded(what, tmp_path):
     path = what.save(tmp_path / "tree.json")
     assert ExplanationTree.load(path) == what
@@ -188,7 +188,8 @@ def test_a_broken_file_is_refused(what, tmp_path):
         (b"[" * 100_000, "is no JSON file"),
         (b"[]", "is no saved explanation tree"),
         (b'{"format": "xdegree.explanation/2"}', "is no saved explanation tree"),
-        (b'{"format": "xdegree.tree/1"}', "is a broken explanation tree"),
+        (b'{"format": "xdegree.tree/1"}', "is no saved explanation tree"),
+        (b'{"format": "xdegree.tree/2"}', "is a broken explanation tree"),
     ],
 )
 def test_other_files_are_refused(content, match, tmp_path):

@@ -235,6 +235,54 @@ def test_what_several_rows_leave_open():
     assert explain(net(), X, EDGES, index=[5, 0], reading="impact").residuals is None
 
 
+BEHIND = {
+    "log": lambda h: h.softmax(-1).log(),
+    "small number": lambda h: (h.softmax(-1) + 1e-12).log(),
+    "clamp": lambda h: h.softmax(-1).clamp(1e-7, 1 - 1e-7),
+    "cast": lambda h: h.softmax(-1).float(),
+    "scale": lambda h: 100 * h.softmax(-1),
+    "cat": lambda h: torch.cat([h[:6].softmax(-1), h[6:].softmax(-1)]),
+    "stack": lambda h: torch.stack([h.softmax(-1)])[0],
+    "exp": lambda h: h.log_softmax(-1).exp(),
+    "index": lambda h: h.sigmoid()[torch.arange(len(h))],
+}
+
+
+@pytest.mark.parametrize("kind", BEHIND)
+def test_what_comes_behind_the_last_softmax(kind):
+    """A logarithm, a cast, a number against zeros: the logits are still what is explained."""
+    inner = net()
+
+    def model(x, edge_index):
+        return BEHIND[kind](inner(x, edge_index))
+
+    expected = decompose(inner, X, EDGES, groups=singles()).target
+    for e in (explain(model, X, EDGES, index=5), *explain(model, X, EDGES, index="all")):
+        assert_close(e.class_scores, expected[:, e.index])
+        assert_close(e.logits, inner(X, EDGES)[e.index].detach())
+    assert explain(model, X, EDGES, index=5, of="feature").logits is not None
+
+
+def test_a_scaled_sigmoid_is_a_regression():
+    """Ratings from 1 to 5 are explained in their own units."""
+    inner = net(classes=1)
+    e = explain(lambda x, edge_index: 1 + 4 * inner(x, edge_index).sigmoid(), X, EDGES, index=5)
+    assert e.logits is None
+
+
+@pytest.mark.parametrize("f", [lambda h: h.softmax(-1), lambda h: h.softmax(-1).log(), lambda h: (h.softmax(-1), h)])
+def test_a_last_softmax_itself_is_split_by_the_papers_rule(f):
+    """Attention is taken as given by default; a softmax that is the output is no attention."""
+    inner = net()
+    d = decompose(lambda x, edge_index: f(inner(x, edge_index)), X, EDGES, groups=singles())
+    z = decompose(inner, X, EDGES, groups=singles())
+    total, target = (d.total[0], d.target[0]) if isinstance(d.total, tuple) else (d.total, d.target)
+    assert_close(target, total * torch.sigmoid(z.target.abs() - (z.total - z.target).abs()))
+    if not isinstance(d.total, tuple):
+        e = explain(lambda x, edge_index: f(inner(x, edge_index)), X, EDGES, index=5, logits=False)
+        assert_close(e.class_scores, d.target[:, 5])
+
+
 # Baselines and steps.
 
 

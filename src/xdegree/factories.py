@@ -66,7 +66,10 @@ def listed_graphs(args: tuple[Any, ...]) -> Any:
     """The graphs, if the factory hands over many of them: a list or a dataset as the only argument."""
     from torch.utils.data import Dataset
 
-    return args[0] if len(args) == 1 and isinstance(args[0], list | tuple | Dataset) else None
+    from .model_call.call import is_stores
+
+    listed = len(args) == 1 and isinstance(args[0], list | tuple | Dataset) and not is_stores(args[0])
+    return args[0] if listed else None
 
 
 def _described(value: Any) -> str:

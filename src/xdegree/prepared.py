@@ -63,7 +63,7 @@ def prepare(
 
     Args:
         model: a PyG model or any callable that computes with PyTorch.
-        *args: the model's arguments, node features first, or a PyG ``Data`` in their place.
+        *args: the model's arguments, node features first, or a PyG ``Data`` or stores in their place, as in `explain`.
         trust_neighborhood: for graphs too large for one plain pass, as in `explain`.
         model_kwargs: keyword arguments of the model whose names are taken by this function.
         **kwargs: all other keyword arguments of the model.

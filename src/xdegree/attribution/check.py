@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..engine.registry import Missing
-from ..model_call.call import check_call, model_call
+from ..locality.prepared import PreparedCall
 from ..model_call.split_points import Of, find_source
 from .decompose import survey
 
@@ -61,8 +61,7 @@ def check(
     **kwargs: Any,
 ) -> Report:
     """Survey a model: one forward pass with no groups at all tells which rules it needs."""
-    call = model_call(model, args, {**kwargs, **(model_kwargs or {})})
-    check_call(model, call)
+    call = PreparedCall.of(model, args, {**kwargs, **(model_kwargs or {})}).sample
     source = find_source(model, call, of, start)
     run = survey(model, call, source)
     if not run.missing:

@@ -15,7 +15,7 @@ from ..engine.process_state import Memory, budget
 from ..engine.registry import MissingRuleError
 from ..engine.run import NeedsDense, Run
 from ..engine.sparse_rows import ActiveRows, Entries, NeedsWhole, Singles, SparseRows
-from ..engine.torch_private import tree_flatten, tree_iter, tree_unflatten
+from ..engine.torch_private import tree_flatten, tree_iter, tree_map, tree_unflatten
 from ..locality.prepared import Model, PreparedCall
 from ..model_call.call import ModelCall, check_call, mapped_tensors, model_call
 from ..model_call.groups import number_of, shares, some
@@ -113,8 +113,9 @@ def decompose(
     given = {**kwargs, **(model_kwargs or {})}
     if isinstance(model, PreparedCall):
         prepared = PreparedCall.of(model, args, given)
+        call = prepared.whole_call
         source = on_path(prepared.source(of, start), baseline, steps)
-        found = decompose_source(prepared.model, prepared.call, source, groups, probes, options, memory)
+        found = decompose_source(prepared.model, call, source, groups, probes, options, memory)
         prepared.confirm_output(found.total)
         warn_of_infinite(found.total)
         return found
@@ -142,6 +143,15 @@ def on_path(source: Source, baseline: Any, steps: Any) -> Source:
     if path.is_trivial:
         return source
     return source.on(path)
+
+
+def path_of(prepared: PreparedCall, baseline: Any, steps: Any, of: Of = "node", start: str | None = None) -> Path:
+    """The way from the baseline to the features of a prepared call; says what is wrong with either."""
+    if isinstance(baseline, str) and baseline == "mean" and prepared.sample is not prepared.call:
+        raise ValueError(
+            'baseline="mean" would read all features in the store; compute their mean once and give it as a tensor [F]'
+        )
+    return on_path(prepared.source(of, start), baseline, steps).path
 
 
 def path_options(options: Options, path: Path) -> Options:
@@ -272,7 +282,8 @@ def _run(model: Any, call: ModelCall, source: Source, share: Any, names: tuple[s
     logits = _before(output)
     with run.aside():
         before = None if logits is None else _result(logits, run.groups, "what the last softmax is applied to")
-        whole = _result(output, run.groups, "the model's output", found, lost=before is None)
+        output = tree_map(run.split_softmax, output)
+        whole = _result(output, run.groups, "the model's output", found)
     return replace(whole, logits=before, products=frozenset(run.products - run.attending))
 
 
@@ -396,10 +407,9 @@ def _result(
     what: str,
     probes: Mapping[str, Decomposition] | None = None,
     copy: bool = False,
-    lost: bool = True,
 ) -> Decomposition:
     leaves, shape = tree_flatten(output)
-    if lost and not any(carries(leaf) for leaf in leaves):
+    if not any(carries(leaf) for leaf in leaves):
         raise LostPortionsError(
             f"{what} carries no portions: they got lost on the way (the values were copied out of the tensors) or the"
             " features do not reach it. Where they only enter attention, which is taken as given by default,"

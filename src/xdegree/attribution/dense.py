@@ -8,7 +8,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..engine.registry import op_schema
 from ..locality.prepared import BEYOND, Place
 from ..model_call.call import find_batch, find_edge_index, find_edges
 from ..results.explanation import Explanation
@@ -25,9 +24,6 @@ from .objects import (
     score_typed_entries,
 )
 from .scores import Reader
-
-LAST = 6
-"""Operations at the end of a pass among which a last softmax is looked for; a few may move its result."""
 
 
 @dataclass(frozen=True)
@@ -142,11 +138,7 @@ class DenseAnswer(Answer):
 
     def _logits(self, reader: Reader) -> Tensor | None:
         """What is explained, where the model ends with a softmax or sigmoid and that is left out."""
-        last = self.prepared.flow.operations[-LAST:]
-        if not self.question.logits or not any(op_schema(op).squashes for op in last):
-            return None
-        found = reader.output_at(reader.path.steps, self.question.of, self.question.start)
-        return None if torch.equal(found, self.table.values[self.rows]) else found
+        return reader.before_the_end(self.table.values[self.rows], self.question.of, self.question.start)
 
     def _entry_scores(self, reader: Reader) -> Callable[[int], dict[str, Any]]:
         place, of = reader.place, self.question.of

@@ -15,12 +15,12 @@ from ..engine.process_state import Memory, budget
 from ..engine.sparse_rows import NeedsWhole, TooMuch
 from ..locality.message_flow import Incoming, Sampling
 from ..locality.prepared import BEYOND, Model, Place, PreparedCall
-from ..model_call.call import Level, Table, check_rows, find_edge_index, find_edges, short
+from ..model_call.call import Level, Table, check_rows, find_edge_index, short
 from ..model_call.split_points import Of
 from ..results.explanation import Explanation, spread
 from ..results.explanations import Explanations, NodeExplanations
 from ..results.hetero import HeteroExplanation
-from .decompose import chosen_options, on_path, path_options, whole_survey
+from .decompose import chosen_options, path_of, path_options, whole_survey
 from .phantoms import warn_of_infinite
 from .scores import Classes, EdgeScores, PairScores, Question, Reader, Reading, chosen_classes
 
@@ -124,7 +124,9 @@ def explain(
 
     Args:
         model: a PyG model or any callable that computes with PyTorch, or what `prepare` returned.
-        *args: the model's arguments, node features first, or a PyG ``Data``, ``HeteroData`` or ``Batch`` instead.
+        *args: the model's arguments, node features first, or a PyG ``Data``, ``HeteroData`` or ``Batch`` instead; or
+            PyG's stores ``(feature_store, graph_store)``, of which only the neighborhood of each node is read, so that
+            the explanation is not verified.
         index: the node, link or graph that is explained, by its row in the output. A list, or ``"all"``, gives a
             sequence of explanations, one each, from shared work. A ``Batch`` without index gives one explanation per
             graph, in the numbering of that graph.
@@ -163,8 +165,7 @@ def explain(
     """
     prepared = PreparedCall.of(model, args, {**kwargs, **(model_kwargs or {})}, trust_neighborhood).of_part(output)
     options = chosen_options(options, of)
-    source = prepared.source(of, start)  # says what is wrong with the features
-    path = on_path(source, baseline, steps).path
+    path = path_of(prepared, baseline, steps, of, start)
     question = Question(target, reading, edge_scores, of, start, layer, options, memory, logits, path)
     _check_layer(prepared.model, layer)
     sampling = None if num_neighbors is None else _sampling(num_neighbors, seed)
@@ -172,7 +173,7 @@ def explain(
     batch = prepared.call.data
     each = isinstance(batch, Batch) and table.level == "graph" and index is None
     rows, single = check_rows("all" if each else index, table)
-    with whole_survey(prepared.model, prepared.call, source):
+    with whole_survey(prepared.model, prepared.sample, prepared.source(of, start)):
         found = Answer(prepared, question, table, rows, sampling).explanations(single)
     _warn(found)
     if each:
@@ -254,9 +255,9 @@ class Answer:
             except NeedsWhole:
                 if self.sampling is not None or self.prepared.trust:
                     raise ValueError(
-                        "num_neighbors and trust_neighborhood are for single nodes that are explained by nodes, of a"
-                        " model that passes messages along edge_index and looks at nothing else; this is another"
-                        " question or another model"
+                        "num_neighbors and trust_neighborhood, and graphs in stores, are for single nodes that are"
+                        " explained by nodes, of a model that passes messages along edge_index and looks at nothing"
+                        " else; this is another question or another model"
                     ) from None
                 return None
         return done
@@ -316,10 +317,11 @@ class Answer:
     def of_nodes(self, parts: "list[Part]", single: bool) -> Sequence[Explanation]:
         """One explanation for each row, from the scores of nodes."""
         part, call = Part.joined(parts), self.prepared.call
+        edges = self.prepared.edges_among(part.fields)
         known = {
             **self.common(),
             "num_nodes": call.num_nodes,
-            "edge_index": find_edges(call),
+            "edge_index": edges[0] if single and not isinstance(edges, Tensor | None) else edges,
             "scope": part.scope,
             "products": tuple(sorted(part.pairs.products)),
         }

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from ..engine.options import Options
-from ..engine.portions import Portions, leaves
+from ..engine.portions import leaves, portions_in
 from ..engine.run import Run
 from ..engine.torch_private import tree_flatten
 from ..model_call.call import ModelCall
@@ -25,6 +25,8 @@ LIMIT = 10.0
 
 SCALES = ("aten.rsqrt", "aten.reciprocal")
 """What they give is a factor, as one over the deviation of a norm: no value that a contribution is part of."""
+SQUARES, ROOTS = ("aten.pow", "aten.square", "aten.var"), ("aten.sqrt", "aten.rsqrt", "aten.div", "aten.reciprocal")
+"""Between them lie the squares of a deviation, which are no such values either."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +77,7 @@ def warn_of_infinite(output: Any, what: str = "the model's output") -> None:
     """Warn of an output that has no parts, since it is no number."""
     for part in tree_flatten(output)[0]:
         if isinstance(part, Tensor) and part.is_floating_point() and not bool((finite := part.isfinite()).all()):
-            rows = (~finite).reshape(len(part), -1).any(1).nonzero().flatten().tolist() if part.dim() > 1 else []
+            rows = [] if part.numel() <= 8 else (~finite.reshape(len(part), -1)).any(1).nonzero().flatten().tolist()
             values = part.tolist() if not rows else f"in {len(rows)} of {len(part)} rows, first {rows[0]}"
             warnings.warn(
                 f"{what} is not finite ({values}), so its scores mean nothing; look for a division by zero or an"
@@ -127,13 +129,20 @@ def largest_of(x: Tensor) -> float:
 def locate_portions(model: Any, call: ModelCall, source: Source, share: Any, options: Options) -> list[Portion]:
     """One group's largest portion at each operation, in order."""
     portions: list[Portion] = []
+    squaring: set[str] = set()  # modules that are about to take a root
     largest = 0.0
 
     def watch(module: str, op: str, inputs: Any, totals: Any, targets: Any) -> None:
         nonlocal largest
-        pairs = list(zip(leaves(totals), leaves(targets), strict=True))
+        pairs, given = list(zip(leaves(totals), leaves(targets), strict=True)), portions_in(leaves(inputs))
         own = [] if op.startswith(SCALES) else [total for total, target in pairs if target is not None]
-        for x in (*own, *(x.total for x in leaves(inputs) if isinstance(x, Portions) and not portions)):
+        if op.startswith(SQUARES) or (op.startswith("aten.mul") and len({id(x) for x in given}) < len(given)):
+            squaring.add(module)
+        if module in squaring:
+            own = []
+        if op.startswith(ROOTS):
+            squaring.discard(module)
+        for x in (*own, *(x.total for x in given if not portions)):
             largest = max(largest, largest_of(x))
         for total, target in pairs:
             dense = target if target is None or isinstance(target, Tensor) else target.dense()

@@ -11,6 +11,7 @@ from torch import Tensor
 from ..engine.masked_rows import Masks
 from ..engine.options import Options
 from ..engine.process_state import Memory, budget
+from ..engine.registry import op_schema
 from ..engine.sparse_rows import ActiveRows, Entries, NeedsWhole, Singles, SparseRows, TooMuch, coalesced
 from ..locality.prepared import Place, PreparedCall
 from ..model_call.call import Level, as_table, check_target, plain_number
@@ -23,6 +24,8 @@ Classes = int | Sequence[int] | Tensor | None
 """The class that is explained: one for all rows, one for each, or None for the predicted ones."""
 
 
+LAST = 6
+"""Operations at the end of a pass among which a last softmax is looked for; a few may move its result."""
 LITTLE = 2**28
 """Bytes of a pass, if every group reached every node and edge, that are there on any machine."""
 
@@ -193,6 +196,14 @@ class Reader:
         d = one_pass(model, call, source, share, (), self.options)
         shown = d.logits if self.logits and d.logits is not None else d
         return as_table(shown.total, call, self.level).values[self.place.rows]
+
+    def before_the_end(self, outputs: Tensor, of: Of = "node", start: str | None = None) -> Tensor | None:
+        """``[rows, C]``: what is explained instead of these outputs, where a last softmax or sigmoid is left out."""
+        last = self.prepared.flow.operations[-LAST:]
+        if not self.logits or not any(op_schema(op).squashes for op in last):
+            return None
+        found = self.output_at(self.path.steps, of, start)
+        return None if torch.allclose(found, outputs) else found
 
     def of_pairs(self) -> PairScores:
         """The scores of single nodes where they can be other than zero, from a pass that follows the messages.

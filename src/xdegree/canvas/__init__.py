@@ -19,7 +19,18 @@ from .scores import (
     signed_text,
 )
 from .sentence import Sentence, sentence_canvas
-from .wording import Account, account, account_line, alike, output_name, scale_of, signs_line, unit_of
+from .wording import (
+    Account,
+    account,
+    account_line,
+    alike,
+    open_line,
+    output_name,
+    scale_of,
+    shares_of,
+    signs_line,
+    unit_of,
+)
 
 __all__ = [
     "Canvas",
@@ -39,8 +50,10 @@ __all__ = [
     "account",
     "account_line",
     "alike",
+    "open_line",
     "output_name",
     "scale_of",
+    "shares_of",
     "signs_line",
     "unit_of",
     "described",

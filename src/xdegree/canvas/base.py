@@ -1,7 +1,9 @@
 """What a view draws on: where nodes stand, how their edges run, what they are called."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar
 
 from torch import Tensor
@@ -35,6 +37,18 @@ class Canvas:
         """The smallest x and y, the largest x and y."""
         x, y = zip(*self.places.values(), strict=True)
         return min(x), min(y), max(x), max(y)
+
+    def name_of(self, node: int) -> str:
+        """What a node is called where there is no picture: a number needs a word, a name that comes twice a number."""
+        label = self.labels.get(node, str(node))
+        if label.isdigit():
+            return f"{self.node} {label}"
+        return f"{label} ({node})" if label in self._repeated else label
+
+    @cached_property
+    def _repeated(self) -> set[str]:
+        counted = Counter(self.labels.values())
+        return {label for label, times in counted.items() if times > 1}
 
     def svg(self, nodes: Colours, edges: EdgeColours) -> str | None:  # noqa: ARG002
         """A still picture that fills the box, for those canvases that have one of their own kind."""

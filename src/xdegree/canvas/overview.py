@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from statistics import fmean
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import networkx as nx
@@ -15,7 +16,7 @@ from ..results.explanation import Explanation
 from ..results.hetero import HeteroExplanation
 from .base import edges_of
 from .molecule import mol_of
-from .wording import unit_of
+from .wording import JOINT, PLURAL, UNSIGNED, alike, signs_line, sum_of_two, unit_of
 
 if TYPE_CHECKING:
     from rdkit.Chem import Mol
@@ -46,11 +47,15 @@ class Row:
     title: str
     target: int
     output: float
-    """The model's own, for the explained class."""
+    """The model's own (or logit), for the explained class."""
     right: bool | None
     """Whether the predicted class is the label; None where there is no label or no class."""
     size: int
     """Nodes that can contribute."""
+    parts: float | None
+    """What its single scores add up to; None for readings that are no parts of the output."""
+    rest: float | None
+    """What they leave open of the output."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +73,22 @@ class Overview:
     exact: bool
     """Whether fragments were decomposed as groups; else they are sums of single scores too."""
     unit: str
+    signs: str
+    """What the colours mean."""
+    single: str
+    """What the scores are of, as "single atoms"."""
+
+    @property
+    def account(self) -> str:
+        """What single scores add up to, the prediction, and the rest, on average; empty where they do not add up."""
+        added = [(row.parts, row.rest) for row in self.rows if row.parts is not None and row.rest is not None]
+        if not added:
+            return ""
+        mean, rest = fmean(parts for parts, _ in added), fmean(rest for _, rest in added)
+        parts, whole, left = sum_of_two(mean, mean + rest)
+        size = alike([fmean(abs(rest) for _, rest in added), mean, rest])[0].lstrip("+")  # else opposite signs hide it
+        said = f"on average {self.single} add up to {parts}, the prediction is {whole}"
+        return f"{said}, the rest ({JOINT}) is {left}, by magnitude {size}"
 
 
 def overview(
@@ -114,8 +135,15 @@ def overview(
                 section.setdefault(name, []).append(Occurrence(number, score, size))
     one = len({e.target for e in found}) == 1 or len(found[0].prediction) == 1
     unit = unit_of(found[0], classes) if one else "contribution to the explained class of each prediction"
+    signs = signs_line(found[0], classes)
+    if not one and found[0].reading not in UNSIGNED:
+        signs = "red raises the class that a prediction is explained for, blue lowers it"
+    node = {"atoms": "atom", "words": "word"}.get(what, "node")
+    single = f"single {node}s" if found[0].of == "node" else f"single {PLURAL[found[0].of]}"
     parted, strong, grouped = ({name: tuple(listed) for name, listed in one.items()} for one in sections)
-    return Overview(tuple(rows), what, parted, strong, grouped, exact=fragments is not None, unit=unit)
+    return Overview(
+        tuple(rows), what, parted, strong, grouped, exact=fragments is not None, unit=unit, signs=signs, single=single
+    )
 
 
 def _row(e: Explanation | HeteroExplanation, graph: Data | None, number: int) -> Row:
@@ -129,7 +157,8 @@ def _row(e: Explanation | HeteroExplanation, graph: Data | None, number: int) ->
         named = " ".join(map(str, graph.words))
     title = named if isinstance(named, str) else f"{e.level or 'prediction'} {e.index if e.level == 'node' else number}"
     size = len(e.nodes) if isinstance(e, Explanation) else sum(len(s) for s in e.scores.values())
-    return Row(title, e.target, float(e.prediction[e.target]), right, size)
+    parts = None if e.residual is None else e.total_scores
+    return Row(title, e.target, e.output, right, size, parts, e.residual)
 
 
 Part = tuple[str, float, int]

@@ -22,6 +22,8 @@ PLURAL = {"node": "nodes", "edge": "edges", "feature": "features", "edge_feature
 MINUS = "\N{MINUS SIGN}"
 JOINT = "joint effects and biases"
 """What the scores of single nodes leave open."""
+LARGE = 0.5
+"""The share of a prediction that single scores may leave open before a view says what that means."""
 
 
 def output_name(result: Any, classes: Sequence[str] | None = None) -> str:
@@ -57,6 +59,15 @@ def outputs_of(result: Any) -> Any:
     return result.prediction if logits is None else logits
 
 
+def shares_of(result: Any) -> list[float] | None:
+    """The share of each class where outputs are those of a softmax, or logits that one can be applied to; else None."""
+    values, scale = torch.as_tensor(result.prediction, dtype=torch.double), scale_of(result.prediction)
+    ended = getattr(result, "logits", None) is not None  # by a sigmoid where it was no softmax: each class by itself
+    if len(values) == 1 or (ended and scale == "logits"):
+        return None
+    return (values if scale == "probability" else values.softmax(0)).tolist()
+
+
 def signs_line(result: Any, classes: Sequence[str] | None = None) -> str:
     """What the colours mean, in words."""
     if getattr(result, "prediction", None) is None:
@@ -76,6 +87,8 @@ class Account:
     """The model's own output (or logit) for what is explained."""
     what: str
     """What the parts are, as "single nodes"."""
+    name: str = "prediction"
+    """What is explained: the prediction, or the logit where the model ends in a softmax or sigmoid."""
     start: float | None = None
     """The output for the baseline's features, which scores add to; None where they start from nothing."""
 
@@ -85,12 +98,13 @@ class Account:
         return self.prediction - self.parts - (self.start or 0.0)
 
 
-def account(result: Any, level: Level | None = None) -> Account | None:
+def account(result: Any, level: Level | None = None, *, node: str = "node") -> Account | None:
     """What the scores of a result add up to; None for readings that are no parts of the output.
 
     Args:
         result: an explanation or a tree.
         level: groups of a tree, to add up those instead of single nodes.
+        node: what a reader calls a node, as "atom".
     """
     if getattr(result, "prediction", None) is None or result.reading != "contribution":
         return None
@@ -98,17 +112,21 @@ def account(result: Any, level: Level | None = None) -> Account | None:
     baseline = getattr(result, "baseline_output", None)
     if isinstance(result, ExplanationTree):
         groups = result.leaves if level is None else level
-        what = "single nodes" if level is None else ("these groups" if len(level) > 1 else "this group")
+        what = f"single {node}s" if level is None else ("these groups" if len(level) > 1 else "this group")
         parts = math.fsum(group.score for group in groups)
     else:
         found = result.scores.values() if isinstance(result.scores, Mapping) else [result.scores]
-        what, parts = f"single {PLURAL[result.of]}", math.fsum(float(_double(s).sum()) for s in found)
-    return Account(parts, output, what, None if baseline is None else float(baseline[result.target]))
+        plural = f"{node}s" if result.of == "node" else PLURAL[result.of]
+        what, parts = f"single {plural}", math.fsum(float(_double(s).sum()) for s in found)
+    name = "prediction" if getattr(result, "logits", None) is None else "logit"
+    return Account(parts, output, what, name, None if baseline is None else float(baseline[result.target]))
 
 
-def account_line(result: Any, classes: Sequence[str] | None = None, level: Level | None = None) -> str:
+def account_line(
+    result: Any, classes: Sequence[str] | None = None, level: Level | None = None, *, node: str = "node"
+) -> str:
     """What single scores add up to, the prediction, and the rest, in one sentence; empty where they do not add up."""
-    found = account(result, level)
+    found = account(result, level, node=node)
     if found is None:
         return ""
     start = found.start or 0.0
@@ -116,8 +134,16 @@ def account_line(result: Any, classes: Sequence[str] | None = None, level: Level
     whose = f" for {output_name(result, classes)}" if _count(result) > 1 else ""
     beyond = "" if found.start is None else f" beyond the baseline's {alike([start])[0]}"
     verb = "adds" if level is not None and len(level) == 1 else "add"
-    said = f"{found.what} {verb} up to {parts}, the prediction{whose} is {prediction}{beyond}"
+    said = f"{found.what} {verb} up to {parts}, the {found.name}{whose} is {prediction}{beyond}"
     return f"{said}, the rest ({JOINT}) is {rest}"
+
+
+def open_line(result: Any, *, node: str = "node") -> str:
+    """What a large rest means, in one sentence; empty where single scores account for most of the prediction."""
+    found = account(result, node=node)
+    if found is None or abs(found.rest) <= LARGE * abs(found.prediction):
+        return ""
+    return f"much of this {found.name} is what {found.what.removeprefix('single ')} do only together: look at groups"
 
 
 def alike(values: Iterable[float], digits: int = 3) -> list[str]:

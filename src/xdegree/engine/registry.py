@@ -127,6 +127,8 @@ CARRY_NOTHING = frozenset(
 
 SQUASHING = frozenset({aten._softmax, aten._safe_softmax, aten._log_softmax, aten.sigmoid, aten.sigmoid_})
 SQUASHING |= {aten.log_sigmoid_forward}
+INCREASING = frozenset({aten.log, aten.log2, aten.log10, aten.log1p, aten.exp, aten.clamp, aten.clamp_min})
+INCREASING |= {aten.clamp_max, aten.nan_to_num, aten._to_copy, aten.logit}
 PRODUCTS = frozenset({aten.mul, aten.mm, aten.bmm, aten.addmm, aten.baddbmm, aten.mv, aten.dot, aten.addcmul, aten.div})
 
 # Operations that only take a shape from their argument.
@@ -159,6 +161,8 @@ class OpSchema:
     """Whether it turns logits into probabilities, as the last step of many models does."""
     moves: bool
     """Whether it only moves or copies entries of its first argument."""
+    increases: bool
+    """Whether it changes probabilities entry by entry without changing their order, as a logarithm does."""
     multiplies: bool
     """Whether it is a product, which may be one of two portions."""
     by_onednn: bool
@@ -189,6 +193,7 @@ def _learn(func: OpOverload) -> OpSchema:
         outs=tuple(argument.name for argument in schema.arguments if argument.is_out),
         squashes=func.overloadpacket in SQUASHING,
         moves=is_view or func.overloadpacket in (aten.clone, aten.index, aten.index_select, aten._unsafe_view),
+        increases=func.overloadpacket in INCREASING,
         multiplies=func.overloadpacket in PRODUCTS,
         by_onednn=func.overloadpacket in (aten.gelu, aten.convolution),
     )

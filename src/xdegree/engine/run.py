@@ -9,6 +9,7 @@ import weakref
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, Self
 
 import torch
@@ -196,9 +197,18 @@ class Run(DispatchMode):
         return self._moved(func, schema, made, args, kwargs)
 
     def _moved(self, func: OpOverload, schema: OpSchema, made: Any, args: Any, kwargs: Any) -> Any:
-        """Move what a softmax was applied to as its result was moved."""
-        if schema.moves and isinstance(made, Portions) and isinstance(args[0], Portions) and args[0].before is not None:
-            made.before = self._out_of_place(func, (args[0].before, *args[1:]), kwargs)
+        """Move what a softmax was applied to as its result was moved, also behind a logarithm or the like."""
+        if not isinstance(made, Portions) or not args:
+            return made
+        if func.overloadpacket in (aten.cat, aten.stack):
+            before = [x.before if isinstance(x, Portions) else None for x in args[0]]
+            if all(x is not None for x in before):
+                made.before = self._out_of_place(func, (before, *args[1:]), kwargs)
+        elif isinstance(args[0], Portions) and args[0].before is not None:
+            if schema.moves:
+                made.before = self._out_of_place(func, (args[0].before, *args[1:]), kwargs)
+            elif schema.increases or (not carries(made) and _shifts_or_scales(func, *args[1:])):
+                made.before = args[0].before
         return made
 
     def _squashed(self, made: Any, before: Any) -> Any:
@@ -208,6 +218,15 @@ class Run(DispatchMode):
             first = Portions(first, None, self.groups)
         first.before = before
         return (first, *made[1:]) if isinstance(made, tuple) else first
+
+    def split_softmax(self, out: Any) -> Any:
+        """A softmax that is the output, and so no weight, by the paper's rule; attention may be taken as given."""
+        found = operation_rule(aten._softmax.default)
+        if not isinstance(out, Portions) or out.before is None or carries(out) or found is None:
+            return out
+        call = Call(aten._softmax.default, out.total, self.groups, replace(self.options, attention="split"))
+        with self.aside():
+            return Portions(out.total, found(call, out.before))
 
     def _keep(self, out: Any) -> Any:
         """Remember messages that are not written out, for as long as they live."""
@@ -383,6 +402,13 @@ class Run(DispatchMode):
 def _copy_of(x: Portions) -> Portions:
     """The same values in memory of its own."""
     return Portions(x.total.clone(), x.sparse if x.sparse is not None else x.target.clone())
+
+
+def _shifts_or_scales(func: OpOverload, other: Any = 0.0, *_: Any) -> bool:
+    """Whether an operation adds numbers or multiplies by positive ones, which keeps the order of probabilities."""
+    if func.overloadpacket in (aten.add, aten.sub):
+        return True
+    return func.overloadpacket in (aten.mul, aten.div) and bool(torch.as_tensor(total_of(other)).gt(0).all())
 
 
 def _wrap(total: Any, target: Any, base: Portions | None) -> Any:

@@ -154,7 +154,7 @@ def search(
     first, start, alone = 0, 0, 0
     for graph in tqdm(special, desc="explaining", unit="graph", disable=None if progress else True):
         scores = explain(model, graph.x, graph.edge_index, target=1, options=PAPER_RULES).node_scores
-        seeds = agglomerate(model, graph.x, graph.edge_index, target=1, budget=1, options=PAPER_RULES).levels[0]
+        seeds = agglomerate(model, graph.x, graph.edge_index, target=1, max_levels=1, options=PAPER_RULES).levels[0]
         first += int(scores.argmax()) == graph.special
         start += any(graph.special in group.nodes for group in seeds)
         alone += [group.nodes for group in seeds] == [{graph.special}]

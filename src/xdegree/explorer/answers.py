@@ -18,7 +18,7 @@ from ..engine.registry import MissingRuleError
 from ..locality.prepared import PreparedCall
 from ..results.explanation import Explanation
 from ..results.tree import ExplanationTree
-from ..subgraphs.agglomerate import Growth, grown_tree
+from ..subgraphs.agglomerate import MAX_NODES, Growth, grown_tree
 from ..subgraphs.contextual import Scorer
 from .problem import Problem
 from .subject import Subject
@@ -52,7 +52,7 @@ class GroupAnswer:
     meeting: Row
     """What is left of the prediction: what the groups do only together with the rest."""
     total: Row
-    """The model's own output."""
+    """The model's own output, or the logits where it ends in a softmax: what single scores are parts of, too."""
     seconds: float
 
 
@@ -101,9 +101,10 @@ class Answers:
                 one.model, one.x, one.edge_index, groups=local, memory=MEMORY, model_kwargs=dict(one.kwargs)
             )
         )
-        rows = found.target.reshape(4, -1, len(one.prediction))[:, one.row].double()
+        shown = found if found.logits is None else found.logits
+        rows = shown.target.reshape(4, -1, len(one.prediction))[:, one.row].double()
         seconds = time.perf_counter() - start
-        total = one.prediction.double()
+        total = shown.total.reshape(-1, len(one.prediction))[one.row].double()
         return GroupAnswer(
             a=_row(rows[0]),
             b=_row(rows[1]),
@@ -138,6 +139,7 @@ class Answers:
                 target=target,
                 seed=0,
                 memory=MEMORY,
+                max_nodes=MAX_NODES,
             )
         )
         growth, count, complete = Growth(), 0, True
@@ -153,7 +155,7 @@ class Answers:
         if not count:
             raise Problem("Nothing grows here: no node of this graph contributes anything.")
         # Nothing is scored twice: what the levels needed is known by now.
-        tree = self._ask(lambda: grown_tree(scorer, growth if complete else replace(growth, budget=count)))
+        tree = self._ask(lambda: grown_tree(scorer, growth if complete else replace(growth, max_levels=count)))
         return Grown(tree, complete)
 
     def _scores(self, subject: Subject, method: str, target: int) -> Tensor:
@@ -186,12 +188,6 @@ def _ranks(scores: Tensor) -> Tensor:
     _, place, count = torch.unique(steps, return_inverse=True, return_counts=True)
     last = count.cumsum(0).double()
     return (last - (count.double() - 1) / 2)[place]
-
-
-def probabilities(subject: Subject) -> Row | None:
-    """Of each class; None for a single output, which is no class."""
-    values = subject.one.prediction.double()
-    return None if len(values) == 1 else _row(values.softmax(0))
 
 
 def _row(values: Tensor) -> Row:

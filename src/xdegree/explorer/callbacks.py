@@ -10,12 +10,16 @@ from torch import Tensor
 from ..canvas import Canvas, account_line, output_name, scale_of, signs_line
 from ..canvas.wording import outputs_of
 from . import cytoscape, panels, parse
-from .answers import IN_UNITS, agreement, probabilities
-from .downloads import downloading
+from .answers import IN_UNITS, agreement
+from .downloads import OWN_UNIT, downloading
 from .problem import MAX_NAME, Problem
 from .server_state import Desk, level
 from .subject import Subject, not_drawn
 
+UNREAD = (
+    "To type SMILES here, let the factory say how the model reads them: return a fourth element,"
+    ' {"molecule": smiles_to_data}.'
+)
 EMPTY = "Click nodes in the picture, or choose them in the lists above, and read here what they contribute together."
 
 
@@ -34,11 +38,13 @@ def _choosing(app: Dash, desk: Desk) -> None:
     @app.callback(
         Output("smiles-panel", "hidden"),
         Output("sentence-panel", "hidden"),
+        Output("own-hint", "children"),
         Input("example", "value"),
     )
     def ask(key: Any) -> Any:
         example = desk.catalogue.example(key)
-        return not example.reads_molecules, example.sentence is None
+        unread = example.kind == "molecule" and not example.reads_molecules
+        return not example.reads_molecules, example.sentence is None, UNREAD if unread else ""
 
     @app.callback(
         Output("ref", "data"),
@@ -115,6 +121,7 @@ def _showing(app: Dash, desk: Desk) -> None:
         Output("target", "value"),
         Output("group-a", "options"),
         Output("group-b", "options"),
+        Output("hint", "children"),
         Input("ref", "data"),
         prevent_initial_call=True,
     )
@@ -124,12 +131,13 @@ def _showing(app: Dash, desk: Desk) -> None:
         scores = e.class_scores
         assert scores is not None
         made = cytoscape.drawing(subject, canvas, scores, e.logits)
-        note = not_drawn(subject.data, canvas) + subject.note
+        note = f"{subject.note} {not_drawn(subject.data, canvas)}".strip()
         if made["shown"] < made["able"]:
             note = f"{_part(subject, canvas, scores[:, subject.one.target])} {note}"
         targets = [{"label": name, "value": c} for c, name in enumerate(subject.classes)]
         nodes = [{"label": cytoscape.name_of(canvas, node), "value": node} for node in canvas.places]
-        return made, subject.title, note, targets, subject.one.target, nodes, nodes
+        hint = f"Click {canvas.node}s, or draw around them, to ask what they contribute."
+        return made, subject.title, note, targets, subject.one.target, nodes, nodes, hint
 
     @app.callback(
         Output("prediction-panel", "children"),
@@ -139,7 +147,7 @@ def _showing(app: Dash, desk: Desk) -> None:
     )
     def predict(target: Any, ref: Any) -> Any:
         subject = desk.subject(ref)
-        return panels.prediction(subject, probabilities(subject), desk.target(subject, target))
+        return panels.prediction(subject, desk.logits(subject), desk.target(subject, target))
 
     @app.callback(
         Output("scores-panel", "children"),
@@ -182,7 +190,7 @@ def _asking(app: Dash, desk: Desk) -> None:
         answer = desk.answers.groups(subject, first, second)
         sizes = (len(first), len(second), len(able) - len(first) - len(second))
         table = panels.contributions(subject, answer, sizes, desk.target(subject, target))
-        unit = scale_of(subject.one.prediction)
+        unit = scale_of(answer.total)
         return [table, html.P(f"Unit: {unit}; asked in {1000 * answer.seconds:.0f} ms.", className="explain")]
 
 
@@ -203,7 +211,7 @@ def _growing(app: Dash, desk: Desk) -> None:
         chosen = desk.target(subject, target)
         tree = desk.answers.grown(subject, chosen).tree
         found = cytoscape.growth_layers(tree, list(canvas.places))
-        asked = cytoscape.said_of(subject, chosen, tree.logits if hasattr(tree, "logits") else None)
+        asked = cytoscape.said_of(subject, chosen, tree.logits)
         unit, name = scale_of(outputs_of(asked)), output_name(asked, subject.names)
         name = f"{name} ({unit}): {signs_line(asked, subject.names)}"
         return {**found, "key": subject.key, "target": chosen, "name": name}, len(tree.levels) - 1
@@ -265,7 +273,7 @@ def _comparing(app: Dash, desk: Desk) -> None:
             unit = (
                 cytoscape.caption(subject, chosen, desk.logits(subject))
                 if method in IN_UNITS
-                else f"{method}, in its own unit"
+                else f"{method}, {OWN_UNIT}"
             )
             made = cytoscape.layer(shown, found.tolist())
             layers.append({**made, "key": subject.key, "target": chosen, "caption": unit})

@@ -14,6 +14,7 @@ from .problem import MAX_NAME
 from .subject import Subject
 
 SIZE, SMALL = 28, 20  # diameters of a node and of a hydrogen, in the browser's units
+INSIDE, CROWD = 4, 60  # letters that fit into a node; nodes from which on long names are cut
 LETTER = 15.0  # the height of letters of a sentence
 Drawing = dict[str, Any]
 Layer = dict[str, Any]
@@ -49,7 +50,7 @@ def caption(subject: Subject, target: int, logits: Tensor | None = None) -> str:
     return f"{unit_of(asked, subject.names)}: {signs_line(asked, subject.names)}"
 
 
-def said_of(subject: Subject, target: int, logits: Tensor | None = None) -> Any:
+def said_of(subject: Subject, target: int, logits: Tensor | Sequence[float] | None = None) -> Any:
     """The prediction as the words of all views take it."""
     return SimpleNamespace(prediction=subject.one.prediction, target=target, reading="contribution", logits=logits)
 
@@ -87,7 +88,7 @@ def name_of(canvas: Canvas, node: int) -> str:
     label = shortened(canvas.labels.get(node, str(node)), MAX_NAME)
     if isinstance(canvas, Molecule):
         return label
-    return label if label == str(node) else f"{label} ({node})"
+    return f"node {label}" if label == str(node) else f"{label} ({node})"
 
 
 def shortened(text: str, most: int) -> str:
@@ -121,13 +122,16 @@ def _node(canvas: Canvas, node: int, scale: float, *, explained: bool) -> dict[s
         classes, width, height = ["word"], canvas.widths[node] * scale, TALL * scale
     if explained:
         classes.append("explained")
-    if isinstance(canvas, Molecule):
-        label += charge(canvas.mol.GetAtomWithIdx(node).GetFormalCharge())
-    # A long name would cover its neighbors: the list beside the drawing has it in full.
-    short = label if isinstance(canvas, Sentence) else shortened(label, 4)
+    if canvas.kind == "graph" and len(label) > INSIDE:
+        # Below its node; where there are many, names would cover each other: the list has them in full.
+        classes.append("named")
+        label = shortened(label, 18 if len(canvas.places) <= CROWD else INSIDE)
     place = {"x": round(x * scale, 1), "y": round(-y * scale, 1)}
     size = {"width": round(width, 1), "height": round(height, 1)}
-    return {"node": node, "label": short, "name": name_of(canvas, node), "classes": classes, **place, **size}
+    found = {"node": node, "label": label, "name": name_of(canvas, node), "classes": classes, **place, **size}
+    if isinstance(canvas, Molecule):
+        found["charge"] = charge(canvas.mol.GetAtomWithIdx(node).GetFormalCharge())
+    return found
 
 
 def charge(formal: int) -> str:

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from dash import Dash, Input, Output, State, ctx, no_update
 
-from ..canvas import Canvas, account_line
+from ..canvas import Canvas, account_line, shares_of
 from ..reports import report
 from ..results.tree import Group
 from . import cytoscape, panels, parse
-from .answers import IN_UNITS, probabilities
+from .answers import IN_UNITS
 from .problem import Problem
 from .server_state import Desk, level
 from .subject import Subject
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from .picture import Caption
+
+
+OWN_UNIT = "in its own unit: red for positive, blue for negative scores"
 
 
 def downloading(app: Dash, desk: Desk) -> None:
@@ -93,8 +96,7 @@ def picture_of(
     elif view == "compare":
         found = [(method, desk.answers.scores(subject, method, target)) for method in methods]
         shown = [
-            picture.Panel(method, unit if method in IN_UNITS else "in its own unit", scores.tolist())
-            for method, scores in found
+            picture.Panel(method, unit if method in IN_UNITS else OWN_UNIT, scores.tolist()) for method, scores in found
         ]
     else:
         shown = [picture.Panel("", unit, desk.answers.scores(subject, "DEGREE", target).tolist())]
@@ -122,14 +124,15 @@ def _caption(desk: Desk, subject: Subject, canvas: Canvas, target: int, a: Any, 
         if all(groups):
             together, met = panels.number(answer.together[target]), panels.number(answer.interaction[target])
             said.append(f"A and B together {together}, of which their interaction {met}")
-    said.append(account_line(desk.answers.explanation(subject, target), subject.names))
+    said.append(account_line(desk.answers.explanation(subject, target), subject.names, node=canvas.node))
     if len(subject.classes) == 1:
         return Caption(subject.title, f"output {panels.number(float(subject.one.prediction[0]))}", groups, tuple(said))
-    shares, predicted = probabilities(subject), subject.one.target
-    assert shares is not None
-    question = f"Why “{subject.classes[target]}”? Predicted with {shares[target]:.1%}"
-    if target != predicted:
-        question += f", after “{subject.classes[predicted]}” with {shares[predicted]:.1%}"
+    shares, predicted = shares_of(cytoscape.said_of(subject, target, desk.logits(subject))), subject.one.target
+    question = f"Why “{subject.classes[target]}”?"
+    if shares is not None:
+        question += f" Predicted with {shares[target]:.1%}"
+        if target != predicted:
+            question += f", after “{subject.classes[predicted]}” with {shares[predicted]:.1%}"
     return Caption(question, subject.title, groups, tuple(said))
 
 

@@ -10,7 +10,7 @@ from torch_geometric.utils import k_hop_subgraph
 
 from ..checkpoints import BrokenCheckpointError
 from ..datasets import ATOMS, Dataset, data_folder, graph_sst2, load, mutag, toy_molecules, toy_sentences
-from ..datasets.folder import cache_folder
+from ..datasets.folder import BrokenFileError, cache_folder
 from ..datasets.sst2 import tree_edges
 from ..recipes import Recipe, trained
 from ..training import TrainingResult
@@ -20,7 +20,7 @@ SHOWN = 60
 """Predictions of an example that the list offers."""
 
 
-def ba_shapes(folder: Path | None, progress: bool) -> Example:
+def ba_shapes(folder: Path | None, progress: bool, real: bool = True) -> Example:  # noqa: ARG001 (there is no other)
     """Houses on a random graph: which part of a house is a node?"""
     dataset = load("ba_shapes", seed=0, origin="generated")
     model, dataset, reached = trained(dataset, how=Recipe("GCN", 500, lr=0.01), folder=folder, progress=progress)
@@ -41,9 +41,9 @@ def ba_shapes(folder: Path | None, progress: bool) -> Example:
     return Example("ba-shapes", "BA-Shapes", note, "graph", model, items, roles, about_model=_model(reached))
 
 
-def molecules(folder: Path | None, progress: bool) -> Example:
+def molecules(folder: Path | None, progress: bool, real: bool = True) -> Example:
     """Mutagenicity if the data folder has it, else molecules put together from parts."""
-    if (data_folder() / "mutagenicity" / "raw").is_dir():
+    if real and (data_folder() / "mutagenicity" / "raw").is_dir():
         model, dataset, reached = trained(mutag(), how=Recipe("GCN", 12), folder=folder, progress=progress)
         items = [
             Item(f"molecule {number}, {_formula(graph)}", graph)
@@ -64,10 +64,10 @@ def molecules(folder: Path | None, progress: bool) -> Example:
     return Example("molecules", "Molecules", note, "molecule", model, items[:SHOWN], classes, ATOMS, about_model=said)
 
 
-def sentences(folder: Path | None, progress: bool) -> Example:
+def sentences(folder: Path | None, progress: bool, real: bool = True) -> Example:
     """Sentences of SST-2 if the data folder has them, else sentences of a small grammar."""
     reader = None
-    if any((data_folder() / name).is_dir() for name in ("graph_sst2_rebuilt", "Graph-SST2")):
+    if real and any((data_folder() / name).is_dir() for name in ("graph_sst2_rebuilt", "Graph-SST2")):
         model, dataset, reached = trained(graph_sst2(limit=3000), folder=folder, progress=progress)
         note = f"Film reviews of SST-2 as dependency trees ({dataset.note or 'the original'}). {_model(reached)}"
     else:
@@ -117,7 +117,7 @@ def _clauses(words: Sequence[str]) -> list[tuple[int, int]]:
     return spans
 
 
-EXAMPLES: dict[str, Callable[[Path | None, bool], Example]] = {
+EXAMPLES: dict[str, Callable[[Path | None, bool, bool], Example]] = {
     "molecules": molecules,
     "ba-shapes": ba_shapes,
     "sentences": sentences,
@@ -159,10 +159,13 @@ def prepared(
     for number, name in enumerate(names, 1):
         say(f"[{number}/{len(names)}] {name}")
         try:
-            found.append(EXAMPLES[name](folder, progress))
+            found.append(EXAMPLES[name](folder, progress, True))
         except BrokenCheckpointError as error:
             say(f"{error}; for now it is trained without being kept")
-            found.append(EXAMPLES[name](None, progress))
+            found.append(EXAMPLES[name](None, progress, True))
+        except (FileNotFoundError, BrokenFileError) as error:  # as a download that was broken off leaves them
+            say(f"{error}; generated data are shown instead")
+            found.append(EXAMPLES[name](folder, progress, False))
     return found
 
 

@@ -4,12 +4,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from dash import html
+from torch import Tensor
 
-from ..canvas import Canvas, account_line, alike, node_scores, signed_colour, text_on
+from ..canvas import Canvas, account_line, alike, node_scores, open_line, shares_of, signed_colour, text_on
 from ..results.explanation import Explanation
 from ..results.tree import ExplanationTree
 from .answers import GroupAnswer, Row
-from .cytoscape import name_of
+from .cytoscape import name_of, said_of
 from .subject import Subject
 
 SHOWN_GROUPS = 6
@@ -23,9 +24,10 @@ def number(value: float) -> str:
     return ("0" if value == 0 else text).replace("-", "−")
 
 
-def prediction(subject: Subject, shares: Row | None, target: int) -> Any:
-    """The model's own output for every class, the likeliest first."""
-    values = subject.one.prediction.tolist()
+def prediction(subject: Subject, logits: Tensor | None, target: int) -> Any:
+    """What is explained for every class, the model's own output or its logits, with the shares that these come to."""
+    values = (subject.one.prediction if logits is None else logits).tolist()
+    shares = shares_of(said_of(subject, target, logits))
     order = sorted(range(len(values)), key=lambda c: -values[c])
     if len(order) > SHOWN_CLASSES:
         order = [*order[:SHOWN_CLASSES], *([] if target in order[:SHOWN_CLASSES] else [target])]
@@ -63,9 +65,9 @@ def scores(subject: Subject, canvas: Canvas, e: Explanation) -> Any:
         rows.append(html.Li(html.Button(cells, className="score", type="button", disabled=not drawn, **mark)))
     left = len(order) - len(shown)
     more = [html.Li(f"and {left:,} with smaller scores", className="quiet")] if left else []
-    line = account_line(e, subject.names)
+    lines = [account_line(e, subject.names, node=canvas.node), open_line(e, node=canvas.node)]
     return [
-        html.P(f"{line[:1].upper()}{line[1:]}.", id="account"),
+        html.P(" ".join(f"{line[:1].upper()}{line[1:]}." for line in lines if line), id="account"),
         html.Ul(rows + more, className="score-list", id="scores"),
     ]
 

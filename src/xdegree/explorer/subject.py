@@ -189,17 +189,18 @@ def not_drawn(data: Data, canvas: Canvas) -> str:
     """What of a graph its drawing leaves out, in words; empty where it leaves out nothing."""
     pairs = list(zip(*data.edge_index.tolist(), strict=True))
     distinct = set(pairs)
+    again = len(pairs) - len(distinct)
     loops = sum(u == v for u, v in distinct)
     one_way = sum((v, u) not in distinct for u, v in distinct if u != v)
     left = [
         (loops, f"{loops} edge{'s' * (loops > 1)} from a node to itself"),
         (one_way, f"the direction of {one_way} edge{'s' * (one_way > 1)}"),
-        (len(pairs) - len(distinct), f"{len(pairs) - len(distinct)} repeated edges"),
+        (again, f"{again} repeated edge{'s' * (again > 1)}"),
         (data.edge_attr is not None and canvas.kind != "molecule", "features of edges"),
     ]
     said = ", ".join(text for count, text in left if count)
     unknown = canvas.kind == "molecule" and not {"smiles", "bond", "edge_attr"} & set(data.keys())
-    orders = "The graph holds no bond orders, so all bonds are drawn single. " if unknown else ""
+    orders = "The graph holds no bond orders, so all bonds are drawn single." if unknown else ""
     return (f"Not drawn: {said}. " if said else "") + orders
 
 

@@ -13,6 +13,8 @@ from torch import nn
 from torch.utils.data import Dataset
 from torch_geometric.data.data import BaseData
 
+from ..locality.stores import Stores
+from ..model_call.call import is_stores
 from ..model_call.fingerprint import Hasher, attributes_of
 from .settings import JobError, digest
 
@@ -95,7 +97,15 @@ def _add_module(details: dict[str, dict[str, str]], hasher: Hasher, module: nn.M
 
 
 def _add_data(found: dict[str, str], hasher: Hasher, value: Any, name: str) -> None:
-    if isinstance(value, BaseData):
+    if is_stores(value):  # larger than memory: a sample has to do
+        stores = Stores(*value)
+        found[name] = hasher.digest((type(value[0]), type(value[1]), str(stores.layout)), name)
+        sizes = {key: tuple(one.shape) for key, one in stores.stand_in}
+        found[f"{name}.sizes"] = hasher.digest(sizes, name)
+        for key, rows in stores.sampled().items():
+            found[f"{name}.{key}"] = hasher.digest(rows, f"{name}.{key}")
+        hasher.unseen.append(f"{name}: what is in the stores, but for a sample of rows")
+    elif isinstance(value, BaseData):
         for key, one in value.to_dict().items():
             found[f"{name}.{key}"] = hasher.digest(one, f"{name}.{key}")
         found[name] = hasher.digest(type(value), name)

@@ -15,7 +15,7 @@ from .identity import Identity
 from .settings import JobError, Settings
 from .shared_tensors import packed, unpacked
 from .work import Work, importable
-from .worker import Broken, Died, Event, Task, Worker
+from .worker import Broken, Died, Event, Task, Worker, compared
 
 LOCAL_ONLY = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
 """Ray's own switch for a cluster of one machine: switched off, all of its servers listen on 127.0.0.1 alone."""
@@ -78,30 +78,35 @@ def _servers() -> dict[str, tuple[str, int]]:
 class Actors:
     """Actors that take model and data from Ray's object store, where they are put once for all of them.
 
-    Actors of one machine share the data there, without copies.
+    Actors of one machine share the data there, without copies. Stores are opened by every actor itself, as the factory
+    does it: they may be files, or servers.
 
     Parts come back to this process and are written by it, so that the machines need no common disk.
     """
 
     def __init__(self, work: Work, memory: int | None = None, address: str | None = None) -> None:
         self.ray, self.ours = ray(), connect(address)
-        self.settings, self.memory, self.model = work.settings, memory, self.ray.put(work.model)
-        self.data = self.ray.put(packed(replace(work, model=None), self.ray.cloudpickle.Pickler))
+        self.settings, self.memory, self.given = work.settings, memory, list[Any]()
+        if not work.is_stored:
+            data = packed(replace(work, model=None), self.ray.cloudpickle.Pickler)
+            # In a list, so that Ray does not unpack them before the user's module is imported.
+            self.given = [self.ray.put(work.model), self.ray.put(data)]
         # No restarts by Ray: a worker that died is replaced by us, who know what it died of.
         size = {"memory": memory} if memory is not None else {}
         self.kind = self.ray.remote(num_cpus=1, max_restarts=0, max_task_retries=0, **size)(_Actor)
         self.actors: dict[int, Any] = {}
         self.streams: dict[int, Any] = {}
         self.servers, self.seen, self.lost = _servers(), time.monotonic(), False
+        self.expected: Identity | None = None
 
     def hire(self, worker: int) -> None:
         """Start an actor; if the cluster has no room for it yet, it starts when there is."""
         self.actors[worker] = self.kind.remote(self.memory)
-        # In a list, so that Ray does not unpack them before the user's module is imported.
-        self._stream(worker, "start", self.settings, [self.model, self.data])
+        self._stream(worker, "start", self.settings, self.given, self.expected)
 
     def begin(self, expected: Identity) -> None:
-        """Nothing to compare: actors get the model itself."""
+        """Actors get the model itself; only those that open stores make their own, which is compared."""
+        self.expected = expected
 
     def give(self, worker: int, task: Task) -> None:
         """Let an actor explain a part."""
@@ -169,12 +174,15 @@ class _Actor:
     def __init__(self, memory: int | None) -> None:
         self.worker = Worker(memory)
 
-    def start(self, settings: Settings, stored: list[Any]) -> Iterator[Event]:
+    def start(self, settings: Settings, given: list[Any], expected: Identity) -> Iterator[Event]:
         """Import the user's module, which may also register rules, and take what the object store holds."""
+        if not given:
+            yield compared(self.worker.load(settings), expected, settings.factory)
+            return
         try:
             with importable(settings.folder):
                 find_factory(settings.factory)
-                model, data = ray().get(stored)
+                model, data = ray().get(given)
                 # What we packed ourselves a moment ago, nothing that a user hands us.
                 work: Work = replace(unpacked(data, pickle.Unpickler), model=model)
         except UsageError as error:

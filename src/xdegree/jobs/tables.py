@@ -6,9 +6,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..results.explanation import Explanation
+from .answers import Answer, Outcome, Rows
 from .settings import Settings
-from .work import Outcome
 
 KEY = "xdegree."
 """What our notes in a Parquet file's metadata start with."""
@@ -66,10 +65,10 @@ def encoded(outcomes: Sequence[Outcome], settings: Settings, notes: dict[str, An
     known = schemas(settings.of)
     columns = {
         "instances": _instances(outcomes, known["instances"].names),
-        "scores": _rows(outcomes, _scored, PLACES[settings.of]),
+        "scores": _rows(outcomes, lambda answer: answer.scores, PLACES[settings.of]),
     }
     if settings.edge_scores is not None:
-        columns["edges"] = _rows(outcomes, _scored_edges, PLACES["edge"])
+        columns["edges"] = _rows(outcomes, lambda answer: answer.edges or {}, PLACES["edge"])
     files = {}
     for name in tables(settings.edge_scores):
         schema = known[name].with_metadata({f"{KEY}{key}": str(value) for key, value in notes.items()})
@@ -79,8 +78,8 @@ def encoded(outcomes: Sequence[Outcome], settings: Settings, notes: dict[str, An
 
 def counts(outcomes: Sequence[Outcome]) -> dict[str, int]:
     """How many instances, rows of scores and errors there are."""
-    found = [e for _, e in outcomes if isinstance(e, Explanation)]
-    rows = sum(_count(e) for e in found)
+    found = [answer for _, answer in outcomes if isinstance(answer, Answer)]
+    rows = sum(len(answer.scores["score"]) for answer in found)
     return {"instances": len(outcomes), "rows": rows, "errors": len(outcomes) - len(found)}
 
 
@@ -129,29 +128,21 @@ def errors_in(path: Any, most: int) -> list[dict[str, Any]]:
 
 
 def _instances(outcomes: Sequence[Outcome], names: Sequence[str]) -> dict[str, Any]:
-    rows = [_instance(i, e) for i, e in outcomes]
+    rows = [_instance(i, answer) for i, answer in outcomes]
     return {name: [row.get(name) for row in rows] for name in names}
 
 
-def _instance(index: int, e: Explanation | str) -> dict[str, Any]:
-    if isinstance(e, str):
-        return {"index": index, "rows": 0, "error": e}
-    return {
-        "index": index,
-        "target": e.target,
-        "prediction": float(e.prediction[e.target]),
-        "output": e.prediction.tolist(),
-        "num_nodes": e.num_nodes,
-        "rows": _count(e),
-    }
+def _instance(index: int, answer: Answer | str) -> dict[str, Any]:
+    if isinstance(answer, str):
+        return {"index": index, "rows": 0, "error": answer}
+    names = ("target", "prediction", "output", "num_nodes")
+    return {"index": index, "rows": len(answer.scores["score"]), **{name: getattr(answer, name) for name in names}}
 
 
-def _rows(
-    outcomes: Sequence[Outcome], read: Callable[[Explanation], dict[str, Tensor]], places: Sequence[str]
-) -> dict[str, Any]:
+def _rows(outcomes: Sequence[Outcome], read: Callable[[Answer], Rows], places: Sequence[str]) -> dict[str, Any]:
     """The columns of a table of scores: those of all instances, one behind the other."""
-    found = [(i, e) for i, e in outcomes if isinstance(e, Explanation)]
-    parts = [read(e) for _, e in found]
+    found = [(i, answer) for i, answer in outcomes if isinstance(answer, Answer)]
+    parts = [read(answer) for _, answer in found]
     return {
         **_repeated(found, [len(part["score"]) for part in parts]),
         **{name: _joined([part[name] for part in parts], torch.long) for name in places},
@@ -159,42 +150,7 @@ def _rows(
     }
 
 
-def _scored(e: Explanation) -> dict[str, Tensor]:
-    """A row for each node or edge that can contribute; of features, which are many, for those that do."""
-    if e.of == "node":
-        return {"node": e.nodes, "score": e.scores[e.nodes]}
-    if e.of == "edge":
-        return _scored_edges(e)
-    scores = e.scores.unsqueeze(1) if e.scores.dim() == 1 else e.scores.flatten(1)
-    row, feature = scores.nonzero(as_tuple=True)
-    whose = {"node": row} if e.of == "feature" else _ends(e, row)
-    return {**whose, "feature": feature, "score": scores[row, feature]}
-
-
-def _count(e: Explanation) -> int:
-    return len(e.nodes) if e.of == "node" else len(_scored(e)["score"])
-
-
-def _scored_edges(e: Explanation) -> dict[str, Tensor]:
-    """A row for each edge between nodes that can contribute."""
-    assert e.edge_scores is not None
-    inside = _inside(e)
-    return {**_ends(e, inside), "score": e.edge_scores[inside]}
-
-
-def _ends(e: Explanation, edges: Tensor) -> dict[str, Tensor]:
-    assert e.edge_index is not None
-    return {"edge": edges, "source": e.edge_index[0, edges], "to": e.edge_index[1, edges]}
-
-
-def _inside(e: Explanation) -> Tensor:
-    assert e.edge_index is not None
-    if len(e.nodes) == e.num_nodes:
-        return torch.arange(e.edge_index.shape[1])
-    return torch.isin(e.edge_index, e.nodes).all(0).nonzero().flatten()
-
-
-def _repeated(found: Sequence[tuple[int, Explanation]], times: Sequence[int]) -> dict[str, Any]:
+def _repeated(found: Sequence[tuple[int, Answer]], times: Sequence[int]) -> dict[str, Any]:
     repeats = torch.tensor(times, dtype=torch.long)
 
     def column(values: list[Any], dtype: torch.dtype) -> Any:
@@ -202,8 +158,8 @@ def _repeated(found: Sequence[tuple[int, Explanation]], times: Sequence[int]) ->
 
     return {
         "index": column([i for i, _ in found], torch.long),
-        "target": column([e.target for _, e in found], torch.long),
-        "prediction": column([float(e.prediction[e.target]) for _, e in found], torch.double),
+        "target": column([answer.target for _, answer in found], torch.long),
+        "prediction": column([answer.prediction for _, answer in found], torch.double),
     }
 
 

@@ -5,7 +5,7 @@ import signal
 import sys
 import traceback
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,13 +19,13 @@ from torch_geometric.data import Batch, Data
 from ..attribution.check import check
 from ..attribution.explain import explain
 from ..factories import UsageError, listed_graphs, load_weights, made
+from ..model_call.call import is_stores
 from ..prepared import Prepared, prepare
 from ..results.explanation import Explanation
+from ..results.explanations import Explanations
+from .answers import Answer, Outcome
 from .identity import Identity, identity
 from .settings import JobError, Settings
-
-Outcome = tuple[int, Explanation | str]
-"""An instance and its explanation, or the reason why there is none."""
 
 LONGEST = 2000
 """Characters of an error."""
@@ -96,6 +96,11 @@ class OneGraph:
     settings: Settings
     predictions: Tensor
 
+    @property
+    def is_stored(self) -> bool:
+        """Whether the graph is in stores, which every worker opens itself."""
+        return bool(self.args) and is_stores(self.args[0])
+
     @cached_property
     def prepared(self) -> Prepared:
         """Each process makes the plain pass and the index of edges once."""
@@ -115,14 +120,17 @@ class OneGraph:
         """Rows without a finite prediction are not asked about: nothing adds up to NaN."""
         finite = self.predictions[list(ids)].isfinite().all(1).tolist()
         asked = [i for i, good in zip(ids, finite, strict=True) if good]
-        found: dict[int, Explanation | str] = {
+        found: dict[int, Answer | str] = {
             i: _not_finite(self.predictions[i]) for i, good in zip(ids, finite, strict=True) if not good
         }
         found.update(_together_or_alone(self._together, asked))
         return [(i, found[i]) for i in ids]
 
-    def _together(self, ids: Sequence[int]) -> list[Explanation]:
-        return list(self.prepared.explain(index=list(ids), level=self.settings.level, **_choices(self.settings)))
+    def _together(self, ids: Sequence[int]) -> Iterable[Explanation]:
+        found: Explanations = self.prepared.explain(
+            index=list(ids), level=self.settings.level, **_choices(self.settings)
+        )
+        return found
 
 
 def _one_graph(model: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], settings: Settings) -> OneGraph:
@@ -137,7 +145,11 @@ def _one_graph(model: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], set
         raise
     except (Exception, SystemExit) as error:
         raise JobError(f"the model of {settings.factory} cannot be run: {reason(error)}") from error
-    return OneGraph(model, args, kwargs, settings, predictions)
+    work = OneGraph(model, args, kwargs, settings, predictions)
+    if work.is_stored and (settings.of, settings.edge_scores, settings.start) != ("node", None, None):
+        raise JobError("of a graph in stores nodes are scored, and nothing else: leave out of, edge_scores and start")
+    vars(work)["prepared"] = prepared
+    return work
 
 
 @dataclass(frozen=True)
@@ -148,6 +160,8 @@ class ManyGraphs:
     graphs: Sequence[Any]
     kwargs: Mapping[str, Any]
     settings: Settings
+
+    is_stored = False
 
     @property
     def data(self) -> tuple[Any, dict[str, Any]]:
@@ -162,16 +176,19 @@ class ManyGraphs:
     def explain(self, ids: Sequence[int]) -> list[Outcome]:
         """Graphs go through the model as one batch, apart from those that could harm their neighbors there."""
         read: dict[int, Data] = {}
-        found: dict[int, Explanation | str] = {}
+        found: dict[int, Answer | str] = {}
         for i in ids:
             try:
                 read[i] = sound(self.graphs[i])
             except BaseException as error:  # noqa: BLE001 (whatever is wrong with a graph, the others follow)
                 found[i] = reason(error)
 
-        def together(some: Sequence[int]) -> list[Explanation]:
+        def together(some: Sequence[int]) -> Iterable[Explanation]:
             batch = Batch.from_data_list([read[i] for i in some])
-            return list(explain(self.model, batch, level="graph", model_kwargs=self.kwargs, **_choices(self.settings)))
+            found: Explanations = explain(
+                self.model, batch, level="graph", model_kwargs=self.kwargs, **_choices(self.settings)
+            )
+            return found
 
         found.update(_together_or_alone(together, [i for i in read if _all_finite(read[i])]))
         for i in read.keys() - found.keys():
@@ -184,8 +201,8 @@ Work = OneGraph | ManyGraphs
 
 
 def _together_or_alone(
-    together: Callable[[Sequence[int]], list[Explanation]], ids: Sequence[int]
-) -> dict[int, Explanation | str]:
+    together: Callable[[Sequence[int]], Iterable[Explanation]], ids: Sequence[int]
+) -> dict[int, Answer | str]:
     """Ask about all at once; where that fails, about each alone, so that the reason stands with the culprit.
 
     Also a model that calls `exit`, or raises KeyboardInterrupt, costs one instance: Ctrl-C does not reach workers.
@@ -198,10 +215,8 @@ def _together_or_alone(
     return {i: found for one in ids for i, found in _together_or_alone(together, [one]).items()}
 
 
-def _checked(e: Explanation) -> Explanation | str:
-    if not bool(e.prediction.isfinite().all()):
-        return _not_finite(e.prediction)
-    return e
+def _checked(e: Explanation) -> Answer | str:
+    return Answer.of(e) if bool(e.prediction.isfinite().all()) else _not_finite(e.prediction)
 
 
 def _not_finite(prediction: Tensor) -> str:

@@ -7,10 +7,11 @@ from typing import Any, Protocol
 import psutil
 import torch
 
+from .answers import Outcome
 from .identity import Identity, differences
 from .settings import JobError, Settings
 from .tables import counts, encoded
-from .work import Outcome, Work, load
+from .work import Work, load
 
 
 @dataclass(frozen=True)

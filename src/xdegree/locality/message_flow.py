@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch_geometric.nn import MessagePassing
 
 from ..engine.torch_private import OpOverload
-from ..model_call.call import ModelCall
+from ..model_call.call import ModelCall, short
 from ..model_call.shadow_model import Plain, Sizes, shadow_of
 
 
@@ -91,15 +91,23 @@ class Incoming:
         source, end = (0, 1) if flow == "source_to_target" else (1, 0)
         self.end = end
         """The row of ``edge_index`` with the nodes that receive the messages."""
-        self.order = torch.argsort(edge_index[end], stable=True)
+        self.order: Tensor | None = torch.argsort(edge_index[end], stable=True)
+        """The id of each edge; None where they are sorted already."""
         self.source = edge_index[source, self.order].long()
         counts = torch.bincount(edge_index[end], minlength=num_nodes)
         self.start = torch.cat([counts.new_zeros(1), counts.cumsum(0)])
 
+    @classmethod
+    def of_sorted(cls, start: Tensor, source: Tensor, end: int) -> "Incoming":
+        """Edges that are sorted already (CSC), wherever they are: only what is asked for is read."""
+        found = cls.__new__(cls)
+        found.start, found.source, found.end, found.order = start, source, end, None
+        return found
+
     def into(self, nodes: Tensor, sampling: Sampling | None = None) -> tuple[Tensor, Tensor, Tensor]:
         """The edges into some nodes, where they come from, and which of the nodes they reach."""
-        first = self.start[nodes]
-        counts = self.start[nodes + 1] - first
+        first = self.start[nodes].long()
+        counts = self.start[nodes + 1].long() - first
         which = torch.repeat_interleave(torch.arange(len(nodes), device=nodes.device), counts)
         begin = counts.cumsum(0) - counts
         nth = torch.arange(len(which), device=nodes.device) - begin[which]
@@ -107,11 +115,19 @@ class Incoming:
         if sampling is not None and bool((counts > sampling.num_neighbors).any()):
             # Sorted by a number drawn for each edge, the first of each node are a uniform sample, which depends neither
             # on other nodes nor on the order of the work.
-            order = torch.argsort(_drawn(self.order[place], sampling.seed))
+            order = torch.argsort(_drawn(self._ids(place), sampling.seed))
             order = order[torch.argsort(which[order], stable=True)]
             kept = order[nth < sampling.num_neighbors]
             place, which = place[kept], which[kept]
-        return self.order[place], self.source[place], nodes[which]
+        sources = self.source[place].long()
+        if self.order is None and len(sources):  # never looked at as a whole
+            low, high, n = int(sources.min()), int(sources.max()), len(self.start) - 1
+            if low < 0 or high >= n:
+                raise ValueError(f"the edges into nodes {short(nodes.tolist())} come from {low} to {high} of {n} nodes")
+        return self._ids(place), sources, nodes[which]
+
+    def _ids(self, place: Tensor) -> Tensor:
+        return place if self.order is None else self.order[place]
 
     def ball(self, seeds: Tensor, hops: int, sampling: Sampling | None = None) -> Ball:
         """Everything within some hops of the seeds."""
@@ -129,10 +145,16 @@ class Incoming:
         edges, order = torch.cat(found, 1)[0].sort()
         return Ball(nodes, distance, edges, torch.cat(found, 1)[1:, order])
 
-    def among(self, nodes: Tensor) -> Tensor:
-        """All edges between some nodes, which are in order."""
-        edges, sources, _ = self.into(nodes)
-        return edges[is_among(nodes, sources)].sort().values
+    def among(self, nodes: Tensor) -> tuple[Tensor, Tensor]:
+        """All edges between some nodes, which are in order, and their ends as ``edge_index`` has them."""
+        edges, sources, receivers = self.into(nodes)
+        inside = is_among(nodes, sources).nonzero().flatten()
+        edges, order = edges[inside].sort()
+        return edges, self.as_given(torch.stack([sources, receivers])[:, inside[order]])
+
+    def as_given(self, ends: Tensor) -> Tensor:
+        """Senders and receivers in the order of the rows of ``edge_index``."""
+        return ends if self.end == 1 else ends.flip(0)
 
 
 def is_among(known: Tensor, wanted: Tensor) -> Tensor:

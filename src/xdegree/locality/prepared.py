@@ -6,7 +6,7 @@ whole call is used.
 """
 
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -18,10 +18,22 @@ from torch import Tensor, nn
 from ..engine.portions import leaves
 from ..engine.sparse_rows import TooMuch
 from ..engine.torch_private import OpOverload
-from ..model_call.call import Level, ModelCall, Table, as_table, check_call, find_batch, find_edge_index, model_call
+from ..model_call.call import (
+    Level,
+    ModelCall,
+    Table,
+    as_table,
+    check_call,
+    find_batch,
+    find_edge_index,
+    find_edges,
+    is_stores,
+    model_call,
+)
 from ..model_call.shadow_model import Plain, Sizes, shadow_of
 from ..model_call.split_points import Of, Source, find_source
 from .message_flow import Incoming, MessageFlow, Sampling, watched_pass
+from .stores import EdgesAmong, StoredCall
 
 SMALL = 2**13
 """Nodes and edges up to which nothing is cut out: that would cost more than it saves."""
@@ -102,7 +114,7 @@ class PreparedCall:
 
     def __init__(self, model: Any, call: ModelCall, trust: bool = False) -> None:
         check_call(model, call)
-        self.model, self.call, self.trust = model, call, trust
+        self.model, self.call, self.trust = model, call, trust or isinstance(call, StoredCall)
         self.margin = 0
         """Hops that a cut needs beyond the rounds of messages: 1 where layers look at the degrees of neighbors."""
         self._marks: dict[str, Any] | None = None
@@ -112,13 +124,27 @@ class PreparedCall:
     def of(cls, model: Any, args: tuple[Any, ...], kwargs: dict[str, Any], trust: bool = False) -> "PreparedCall":
         """The user's model and its arguments; or, in the place of the model, what was prepared before."""
         if not isinstance(model, PreparedCall):
-            return cls(model, model_call(model, args, kwargs), trust)
+            stored = bool(args) and is_stores(args[0])
+            call = StoredCall.of(model, args[0], args[1:], kwargs) if stored else model_call(model, args, kwargs)
+            return cls(model, call, trust)
         if args or kwargs:
             raise TypeError(
                 "the model's arguments were given to prepare() already"
                 f" (got {len(args)} more and {sorted(kwargs)}); prepare another call for other arguments"
             )
         return model
+
+    @cached_property
+    def sample(self) -> ModelCall:
+        """A call that can be run to see what the model does: of a graph in stores a handful of nodes."""
+        return self._of_a_few() if isinstance(self.call, StoredCall) else self.call
+
+    @property
+    def whole_call(self) -> ModelCall:
+        """The call, for questions about the whole graph; an error if that is in stores."""
+        if isinstance(self.call, StoredCall):
+            raise TypeError(StoredCall.REFUSAL)
+        return self.call
 
     @cached_property
     def _pass(self) -> tuple[Any, MessageFlow]:
@@ -149,7 +175,7 @@ class PreparedCall:
     def source(self, of: Of = "node", start: str | None = None) -> Source:
         """Where portions start; features are checked once."""
         if (of, start) not in self._sources:
-            self._sources[of, start] = find_source(self.model, self.call, of, start)
+            self._sources[of, start] = find_source(self.model, self.sample, of, start)
         return self._sources[of, start]
 
     def of_part(self, part: Any) -> "PreparedCall":
@@ -164,7 +190,9 @@ class PreparedCall:
         """The model's own output, with a row for each prediction."""
         if self.output is not None:
             return as_table(self.call.picked(self.output), self.call, level)
-        rows = self.call.x.new_zeros(len(self.call.x), 1)
+        if level not in (None, "node"):
+            raise ValueError(f"on trust, or from stores, single nodes are explained (got level={level!r})")
+        rows = self.call.x.new_zeros(1, 1, dtype=torch.get_default_dtype()).expand(len(self.call.x), 1)
         return as_table(rows, self.call, "node")
 
     @cached_property
@@ -173,9 +201,18 @@ class PreparedCall:
         edges, x = find_edge_index(self.call), self.call.x
         if edges is None or self.flow.direction is None or not isinstance(x, Tensor):
             return None
+        if isinstance(self.call, StoredCall):
+            return self.call.stores.incoming(self.flow.direction)
         if edges.numel() and not (0 <= int(edges.min()) and int(edges.max()) < len(x)):
             return None
         return Incoming(edges, len(x), self.flow.direction)
+
+    def edges_among(self, fields: Sequence[Tensor]) -> Any:
+        """The edges that results show: all of them; of a graph in stores those between the nodes of each field."""
+        if not isinstance(self.call, StoredCall):
+            return find_edges(self.call)
+        assert self.incoming is not None
+        return EdgesAmong(self.incoming, fields)
 
     # Where rows are computed.
 
@@ -202,10 +239,10 @@ class PreparedCall:
         seeds = self._seeds(rows, level)
         if seeds is None:
             return self._all(rows, level)
-        if self._is_small and sampling is None and not dense:
-            return self._followed(rows, seeds, level, WHOLE)
         if sampling is not None or self.trust:
-            return self._on_trust(rows, seeds, level, sampling, limit)
+            return self._on_trust(rows, seeds, level, sampling, limit, induced)
+        if self._is_small and not dense:
+            return self._followed(rows, seeds, level, WHOLE)
         own, most = self._own(rows, level), len(self.call.x) - 1 if dense else MOST * len(self.call.x)
         for margin in (self.margin, 1 - self.margin):
             part = self._part(rows, seeds, level, margin, None, limit, induced)
@@ -313,12 +350,13 @@ class PreparedCall:
         edge_index, rounds = find_edge_index(self.call), self.flow.rounds
         assert edge_index is not None
         ball = self.incoming.ball(seeds, rounds + margin, sampling)
-        if self._marks is not None:
-            given = edge_index[:, ball.edges].long()
-            if not torch.equal(given if self.incoming.end == 1 else given.flip(0), ball.ends):
-                self._refuse_if_changed()
-        edges = self.incoming.among(ball.nodes) if induced else ball.edges
-        ends = torch.searchsorted(ball.nodes, edge_index[:, edges])
+        edges, ends = ball.edges, self.incoming.as_given(ball.ends)
+        kept = self._marks is not None and not isinstance(self.call, StoredCall)
+        if kept and not torch.equal(edge_index[:, edges].long(), ends):
+            self._refuse_if_changed()
+        if induced:
+            edges, ends = self.incoming.among(ball.nodes)
+        ends = torch.searchsorted(ball.nodes, ends)
         links = self.call.get("edge_label_index") if level == "link" else None
         own = None if links is None else torch.searchsorted(ball.nodes, links[:, rows])
         call = subgraph_call(self.call, edge_index, ball.nodes, edges, ends, own)
@@ -331,16 +369,30 @@ class PreparedCall:
         return Place(call, there, None, scope, field, n, ball.nodes, edges, ball.distance, rounds)
 
     def _on_trust(
-        self, rows: Tensor, seeds: Tensor, level: Level, sampling: Sampling | None, limit: float | None
+        self,
+        rows: Tensor,
+        seeds: Tensor,
+        level: Level,
+        sampling: Sampling | None,
+        limit: float | None,
+        induced: bool = False,
     ) -> Place:
-        """A neighborhood that is not compared with the model: with one hop more only if that changes the output."""
-        part = self._part(rows, seeds, level, self.margin, sampling, limit)
-        output = self._output_of(part, level)
+        """A neighborhood that is not compared with the model: with one hop more only if that changes the output.
+
+        Whether it does, a few of the rows tell: one hop more may be ten times as much to read and to compute.
+        """
+
+        def tried(rows: Tensor, seeds: Tensor | None, margin: int) -> tuple[Place, Tensor | None]:
+            assert seeds is not None
+            part = self._part(rows, seeds, level, margin, sampling, limit, induced)
+            return part, self._output_of(part, level)
+
         if self.margin == 0:
-            wider = self._part(rows, seeds, level, 1, sampling, limit)
-            other = self._output_of(wider, level)
-            if output is None or other is None or not agree(output, other):
-                self.margin, part, output = 1, wider, other
+            few = rows[:FEW]
+            outputs = [tried(few, self._seeds(few, level), margin)[1] for margin in (0, 1)]
+            if outputs[0] is None or outputs[1] is None or not agree(outputs[0], outputs[1]):
+                self.margin = 1
+        part, output = tried(rows, seeds, self.margin)
         if output is None:
             raise ValueError(
                 "the model cannot be run on a neighborhood alone, so it cannot be taken on trust or sampled: explain it"
@@ -371,16 +423,23 @@ class PreparedCall:
             return None
         return Seen(call, output, plain.operations, plain.sizes)
 
-    def _flow_of_a_few(self) -> MessageFlow:
-        """How messages are passed, from a pass on a handful of nodes."""
+    def _of_a_few(self) -> ModelCall:
+        """The call on the first few edges and their ends."""
         edge_index = find_edge_index(self.call)
         if edge_index is None or not edge_index.shape[1] or not isinstance(self.call.x, Tensor):
             raise ValueError("trust_neighborhood needs node features x and an edge_index [2, E] with at least one edge")
-        edges = torch.arange(min(8, edge_index.shape[1]), device=edge_index.device)
-        nodes = edge_index[:, edges].unique()
-        few = subgraph_call(self.call, edge_index, nodes, edges, torch.searchsorted(nodes, edge_index[:, edges]), None)
+        if isinstance(self.call, StoredCall):
+            ends = self.call.stores.first_edges(FIRST)
+        else:
+            ends = edge_index[:, :FIRST].contiguous()
+        edges, nodes = torch.arange(ends.shape[1], device=edge_index.device), ends.unique()
+        return subgraph_call(self.call, edge_index, nodes, edges, torch.searchsorted(nodes, ends), None)
+
+    def _flow_of_a_few(self) -> MessageFlow:
+        """How messages are passed, from a pass on a handful of nodes."""
+        few = self._of_a_few()
         output, flow = watched_pass(self.model, few)
-        if not isinstance(output, Tensor) or not output.dim() or len(output) != len(nodes) or flow.direction is None:
+        if not isinstance(output, Tensor) or not output.dim() or len(output) != len(few.x) or flow.direction is None:
             raise ValueError(
                 "trust_neighborhood is for models that predict nodes by passing messages along edge_index; this one"
                 " gives something else on a neighborhood"
@@ -425,6 +484,8 @@ class PreparedCall:
         if isinstance(self.model, nn.Module):
             yield from ((f"parameter {name!r}", p) for name, p in self.model.named_parameters())
             yield from ((f"buffer {name!r}", b) for name, b in self.model.named_buffers())
+        if isinstance(self.call, StoredCall):  # what is in stores stays as it is, says PyG
+            return
         for name, value in self.call.named_values():
             tensors = [leaf for leaf in leaves(value) if isinstance(leaf, Tensor)]
             yield from ((name if len(tensors) == 1 else f"{name}[{i}]", t) for i, t in enumerate(tensors))
@@ -436,7 +497,7 @@ class PreparedCall:
         cut out, and the edges of that are compared one by one.
         """
         edges = find_edge_index(self.call)
-        if edges is None or self.incoming is None:
+        if edges is None or self.incoming is None or isinstance(self.call, StoredCall):
             return torch.empty(0)
         ends = edges[self.incoming.end]
         if len(ends) <= MANY:
@@ -447,6 +508,10 @@ class PreparedCall:
 
 MANY, BLOCK = 2**18, 2**8
 """Edges from which on sums are compared, and of how many each."""
+FIRST = 8
+"""Edges that show what a model does."""
+FEW = 8
+"""Rows that show whether their neighborhood is large enough."""
 
 
 def agree(output: Tensor, own: Tensor) -> bool:
@@ -498,7 +563,7 @@ def subgraph_call(
             return max(value, int(batch.max()) + 1 if len(batch) else 0)
         if isinstance(value, Tensor) and value.dim() and value.shape[0] in (n, e):
             of_edges = value.shape[0] == e and (n != e or name.startswith("edge"))
-            return value[edges if of_edges else nodes]
+            return call.rows_of(value, edges if of_edges else nodes)
         return value
 
     return call.mapped(part)

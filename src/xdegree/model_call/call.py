@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor, nn
-from torch_geometric.data import Data, HeteroData
+from torch_geometric.data import Data, FeatureStore, GraphStore, HeteroData
 from torch_geometric.data.data import BaseData
 
 from ..engine.portions import LostPortionsError, leaves, mapped
@@ -117,6 +117,10 @@ class ModelCall:
         args = tuple(applied(name, value) for name, value in zip(names, self.args, strict=False))
         return replace(self, args=args, kwargs={name: applied(name, value) for name, value in self.kwargs.items()})
 
+    def rows_of(self, value: Tensor, rows: Tensor) -> Tensor:
+        """Some rows of one of the call's tensors."""
+        return value[rows]
+
     def plain_size(self, model: Any) -> int:
         """Bytes of the largest value of a pass, as if the widest layer met all nodes and edges at once."""
         tensors = self.tensors()
@@ -143,6 +147,18 @@ def _data_with(data: Any, given: Callable[[str, Any], Any]) -> Any:
     return copied
 
 
+def is_stores(value: Any) -> bool:
+    """Whether a value is ``(feature_store, graph_store)``, as PyG's loaders take it.
+
+    A ``Data`` object is both, so ``(data, data)`` are stores; two different ones are two graphs.
+    """
+    if not isinstance(value, tuple) or len(value) != 2:
+        return False
+    features, graph = value
+    graphs = isinstance(features, BaseData) and isinstance(graph, BaseData) and features is not graph
+    return isinstance(features, FeatureStore) and isinstance(graph, GraphStore) and not graphs
+
+
 def model_call(model: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> ModelCall:
     """The user's arguments as a call; a PyG ``Data`` gives each parameter of the model what it has by that name."""
     if isinstance(model, type) or not callable(model):
@@ -151,6 +167,11 @@ def model_call(model: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> 
     if not args and "x" not in kwargs and "x_dict" not in kwargs:
         raise TypeError(
             "the model's arguments are missing; give them as the model takes them: (model, x, edge_index, …)"
+        )
+    if args and is_stores(args[0]):
+        raise TypeError(
+            "a graph in stores can be asked about single nodes: explain, prepare and agglomerate take"
+            " (feature_store, graph_store); this question needs the graph in memory"
         )
     if args and isinstance(args[0], list | tuple) and len(args[0]) and isinstance(args[0][0], Tensor | BaseData):
         several = isinstance(args[0][0], BaseData)

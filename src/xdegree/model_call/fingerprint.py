@@ -3,6 +3,7 @@
 Two processes that make the same value get the same hash. What cannot be seen by its value is named, never passed over.
 """
 
+import copyreg
 import dis
 import hashlib
 import importlib
@@ -222,7 +223,8 @@ class Hasher:
         if isinstance(value, OpOverload | OpOverloadPacket):
             yield str(value).encode()
             return
-        reduced = value.__reduce_ex__(4)
+        registered = copyreg.dispatch_table.get(type(value))
+        reduced = value.__reduce_ex__(4) if registered is None else registered(value)
         if isinstance(reduced, str):
             yield f"{type(value).__module__}.{reduced}".encode()
             yield self._bytes(getattr(value, "__wrapped__", None), path)

@@ -104,12 +104,14 @@ def _has_rows(value: Any, rows: int) -> bool:
 def _copied(value: Any, copies: dict[int, Any]) -> Any:
     """The value with modules replaced by those of the shadow, parameters shared, and all else copied once."""
     kind = type(value)
-    if kind in _SHARED or isinstance(value, nn.Parameter):
+    if kind in _SHARED:
         return value
+    if kind in _CONTAINERS and not value:  # most of what a module holds are empty dicts of hooks
+        return kind()
     if id(value) in copies:
         return copies[id(value)]
-    if kind in (list, tuple, dict, OrderedDict, set) and not value:
-        return kind()
+    if isinstance(value, Tensor) and isinstance(value, nn.Parameter):  # the second question takes longer
+        return value
     copies[id(value)] = made = _made(value, kind, copies)
     return made
 
@@ -133,6 +135,7 @@ def _made(value: Any, kind: Any, copies: dict[int, Any]) -> Any:
         return value
 
 
+_CONTAINERS = frozenset({list, tuple, dict, OrderedDict, set})
 _SHARED = frozenset(
     {
         *(bool, int, float, complex, str, bytes, type(None), type, range, slice),

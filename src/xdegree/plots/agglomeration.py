@@ -73,7 +73,7 @@ def plot_agglomeration(
         ax.set_title(level_title(tree, number), fontsize=9, color=INK)
     for ax in axes[len(chosen) :]:
         ax.set_axis_off()
-    colour_bar(axes, norm, *legend_lines(tree, unit, classes))
+    colour_bar(axes, norm, *legend_lines(tree, unit, classes, canvas.node))
     return figure
 
 

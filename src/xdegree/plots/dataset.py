@@ -60,7 +60,8 @@ def plot_dataset(
     more = f"; {left} more kinds contribute less" if left > 0 else ""
     lines = (
         f"{found.unit}, of all {found.what} of a kind in a prediction",
-        f"red raises it, blue lowers it; a dot is one of {len(found.rows)} predictions, a line their mean{more}",
+        f"{found.signs}; a dot is one of {len(found.rows)} predictions, a line their mean{more}",
+        found.account,
     )
     ax.set_xlabel(wrapped(ax, lines), fontsize=9, color=INK)
     ax.tick_params(length=0, labelsize=8, labelcolor=INK)

@@ -100,7 +100,7 @@ def plot_graph(
         if node in labels:
             colour = signed_colour(of_nodes[node], norm.halfrange)
             write(ax, labels[node], canvas.places[node], count=len(shown), colour=colour)
-    colour_bar(ax, norm, *legend_lines(scores, unit, classes))
+    colour_bar(ax, norm, *legend_lines(scores, unit, classes, canvas.node))
     named = None if index is None else labels.get(index, str(index))
     _draw_legend(ax, named, truth_name if true & shown else None)
     return figure_of(ax)

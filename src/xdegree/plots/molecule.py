@@ -81,7 +81,7 @@ def plot_molecule(
     if true:
         key = Line2D([], [], ls="", marker="o", ms=9, mfc="white", mec=INK, mew=1.6, label="ground truth")
         ax.legend(handles=[key], loc="upper center", bbox_to_anchor=(0.5, 0), frameon=False, fontsize=9)
-    colour_bar(ax, norm, *legend_lines(scores, unit, classes))
+    colour_bar(ax, norm, *legend_lines(scores, unit, classes, canvas.node))
     return figure_of(ax)
 
 

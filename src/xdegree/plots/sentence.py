@@ -80,7 +80,7 @@ def plot_sentence(
         {word: signed_colour(score, norm.halfrange) for word, score in enumerate(of_words)},
         {edge: signed_colour(score, norm.halfrange) for edge, score in of_arcs.items()},
     )
-    colour_bar(ax, norm, *legend_lines(scores, unit, classes))
+    colour_bar(ax, norm, *legend_lines(scores, unit, classes, canvas.node))
     return figure_of(ax)
 
 

@@ -84,11 +84,12 @@ def _balanced(line: str, letters: int) -> str:
     return fill(line, next(width for width in range(10, letters + 1) if len(wrap(line, width)) <= count))
 
 
-def legend_lines(result: Any, unit: str | None, classes: Sequence[str] | None) -> tuple[str, ...]:
+def legend_lines(result: Any, unit: str | None, classes: Sequence[str] | None, node: str = "node") -> tuple[str, ...]:
     """What stands below a scale: the unit, what the colours mean, what the scores add up to."""
+    adding = account_line(result, classes, node=node)
     if unit is not None and "red raises" in unit:  # the caller's unit may say already what the colours mean
-        return (unit, account_line(result, classes))
-    return (unit or unit_of(result, classes), signs_line(result, classes), account_line(result, classes))
+        return (unit, adding)
+    return (unit or unit_of(result, classes), signs_line(result, classes), adding)
 
 
 def ids(name: str, nodes: Tensor | Iterable[int], count: int) -> set[int]:

@@ -3,7 +3,8 @@
 
 const find = (id) => document.getElementById(id);
 const content = JSON.parse(find("content").textContent);
-const [TITLE, TARGET, OUTPUT, RIGHT, SIZE] = [0, 1, 2, 3, 4];
+const [TITLE, TARGET, OUTPUT, RIGHT, SIZE, PARTS, REST] = [0, 1, 2, 3, 4, 5, 6];
+const ADD_UP = content.rows.every((row) => row[REST] !== null); // else scores are no parts of the output
 const SHOWN = 15, FIRST = 12, LISTED = 200, DOTS = 1500;
 const whole = new Set(); // the tables that are shown in full
 let picked = null; // the name whose predictions are listed, with its section
@@ -60,7 +61,7 @@ function colour(score, end) {
 
 function swarm(found) {
   const shown = found.slice(0, SHOWN), high = 40, narrow = window.innerWidth < 700;
-  const [from, to, width, letters] = narrow ? [112, 360, 470, 15] : [190, 790, 940, 26];
+  const [from, to, width, letters] = narrow ? [104, 330, 430, 15] : [190, 790, 940, 26];
   const scores = shown.flatMap((one) => one.occurrences.map(([, score]) => score));
   const end = Math.max(...scores.map(Math.abs), 1e-12);
   const [low, top] = [Math.min(0, ...scores), Math.max(0, ...scores)];
@@ -107,7 +108,7 @@ function swarm(found) {
 
 function table(section, found, total) {
   const made = make("table", null), head = made.createTHead().insertRow();
-  for (const [text, style] of [["name", "name"], ["predictions", "number"], ["times", "number"], ["mean", "number"], ["± spread", "number"], ["examples", "examples"]]) {
+  for (const [text, style] of [["name", "name"], ["mean", "number"], ["± spread", "number"], ["predictions", "number"], ["times", "number times"], ["examples", "examples"]]) {
     head.append(make("th", text, { scope: "col", class: style }));
   }
   const body = made.createTBody(), listed = found.slice(0, whole.has(section.key) ? LISTED : FIRST);
@@ -123,9 +124,9 @@ function table(section, found, total) {
     });
     name.append(button);
     row.append(name);
-    const numbers = [`${one.inside.size} of ${total}`, String(one.count), means[number]];
     const spread = one.count > 1 ? means[listed.length + number].replace("+", "") : "–";
-    for (const text of [...numbers, spread]) row.append(make("td", text, { class: "number" }));
+    for (const text of [means[number], spread, `${one.inside.size} of ${total}`]) row.append(make("td", text, { class: "number" }));
+    row.append(make("td", String(one.count), { class: "number times" }));
     const examples = [...one.inside].slice(0, 3).map((at) => content.rows[at][TITLE]).join(" · ");
     row.append(make("td", examples, { class: "examples name" }));
   });
@@ -155,15 +156,19 @@ function predictions(rows) {
   if (named) order.sort((p, q) => Math.abs(sums.get(q)) - Math.abs(sums.get(p)));
   find("chosen").textContent = named ? `With ${picked.name}, the largest contributions first; press it again to see all.` : "";
   const [head, body] = [document.querySelector("#predictions thead"), document.querySelector("#predictions tbody")];
-  const heads = ["prediction", "explained class", "output", ...(named ? ["its contribution"] : []), "label", "size"];
+  const several = Object.keys(content.classes).length > 1;
+  const heads = ["prediction", ...(several ? ["explained class"] : []), "output", ...(ADD_UP ? [content.single, "rest"] : []), ...(named ? ["its contribution"] : []), "is", "size"];
   const line = make("tr", null);
   for (const text of heads) line.append(make("th", text, { scope: "col", class: text === "prediction" ? "name" : "number" }));
   head.replaceChildren(line);
-  const shown = order.slice(0, whole.has("predictions") ? LISTED : FIRST), outputs = alike(shown.map((at) => content.rows[at][OUTPUT]));
+  const shown = order.slice(0, whole.has("predictions") ? LISTED : FIRST), columns = ADD_UP ? [OUTPUT, PARTS, REST] : [OUTPUT];
+  const outputs = alike(shown.flatMap((at) => columns.map((column) => content.rows[at][column])));
   const parts = named ? alike(shown.map((at) => sums.get(at))) : [];
   body.replaceChildren(...shown.map((at, number) => {
     const row = content.rows[at], right = row[RIGHT] === null ? "–" : row[RIGHT] ? "right" : "wrong";
-    const cells = [content.classes[row[TARGET]], outputs[number], ...(named ? [parts[number]] : []), right, String(row[SIZE])];
+    const first = several ? [content.classes[row[TARGET]]] : [];
+    const values = outputs.slice(number * columns.length, (number + 1) * columns.length);
+    const cells = [...first, ...values, ...(named ? [parts[number]] : []), right, String(row[SIZE])];
     const made = make("tr", null);
     made.append(make("th", row[TITLE], { scope: "row", class: "name" }));
     for (const text of cells) made.append(make("td", text, { class: "number" }));
@@ -172,9 +177,18 @@ function predictions(rows) {
   find("more").replaceChildren(...(order.length > FIRST ? [more("predictions", order.length)] : []));
 }
 
+// What single scores add up to, the prediction, and the rest, on average over the predictions that are left.
+function account(rows) {
+  if (!ADD_UP || !rows.length) return "";
+  const mean = (value) => rows.reduce((sum, row) => sum + value(row), 0) / rows.length;
+  const values = [(row) => row[PARTS], (row) => row[PARTS] + row[REST], (row) => row[REST], (row) => Math.abs(row[REST])];
+  const [parts, whole, rest, size] = alike(values.map(mean)); // opposite signs would hide how large the rest is
+  return `On average ${content.single} add up to ${parts}, the prediction is ${whole}, the rest (joint effects and biases) is ${rest}, by magnitude ${size.replace("+", "")}.`;
+}
+
 function show() {
   const rows = kept(), total = rows.filter(Boolean).length;
-  find("count").textContent = `${total} of ${rows.length} predictions`;
+  find("count").textContent = `${total} of ${rows.length} predictions. ${account(content.rows.filter((_, at) => rows[at]))}`;
   find("sections").replaceChildren(...content.sections.map((section) => {
     const made = make("section", null, { id: section.key }), found = left(section, rows);
     made.append(make("h2", section.title), make("p", section.note, { class: "note" }));

@@ -54,10 +54,11 @@ def report_many(
 
 
 def _meaning(found: Overview) -> str:
+    parts = found.single.removeprefix("single ")
     return (
         f"A dot is one prediction, and stands at what all {found.what} of one kind contribute to it ({found.unit})."
-        " Red raises the output, blue lowers it; the dark line is the mean. Scores of single nodes need not add up to a"
-        " prediction: what they do only together is in none of these sums."
+        f" {found.signs[0].upper()}{found.signs[1:]}; the dark line is the mean. What {parts} do only"
+        " together is in none of these sums: the rest, below, says how much that is."
     )
 
 
@@ -72,7 +73,11 @@ def _content(found: Overview, classes: Sequence[str] | None) -> dict[str, Any]:
         ("subgraphs", "Subgraphs that come back", f"{strong} a number is the sum of their scores.", found.subgraphs),
     ]
     return {
-        "rows": [[row.title, row.target, _short(row.output), row.right, row.size] for row in found.rows],
+        "rows": [
+            [row.title, row.target, _short(row.output), row.right, row.size, _short(row.parts), _short(row.rest)]
+            for row in found.rows
+        ],
+        "single": found.single,
         "classes": names,
         "scale": SIGNED[::16],
         "unit": found.unit,
@@ -89,5 +94,5 @@ def _named(section: Section) -> list[list[Any]]:
     return [[name, [[o.row, _short(o.score), o.size] for o in listed]] for name, listed in often]
 
 
-def _short(number: float) -> float:
-    return float(f"{number:.5g}")
+def _short(number: float | None) -> float | None:
+    return None if number is None else float(f"{number:.5g}")

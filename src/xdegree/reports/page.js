@@ -33,7 +33,10 @@ class Drawing {
     find("unit").textContent = view.unit;
     find("account").textContent = view.account ? `${view.account[0].toUpperCase()}${view.account.slice(1)}.` : "";
     find("most").textContent = `+${view.most.toPrecision(3)}`;
-    find("least").textContent = `−${view.most.toPrecision(3)}`;
+    find("least").textContent = view.signed ? `−${view.most.toPrecision(3)}` : "0";
+    const { scale } = this.content;
+    const colours = view.signed ? scale : scale.slice(scale.length >> 1);
+    document.querySelector("#legend i").style.background = `linear-gradient(90deg, ${colours.join(", ")})`;
   }
 
   // A group of the table, on the picture of single nodes: its nodes keep their colours, all others step back.
@@ -196,7 +199,6 @@ async function start() {
   const drawing = new Drawing(JSON.parse(content));
   find("level").max = String(drawing.content.views.length - 1);
   find("keys").textContent = keys(drawing.content);
-  document.querySelector("#legend i").style.background = `linear-gradient(90deg, ${drawing.content.scale.join(", ")})`;
   drawing.fit();
   drawing.show();
   listen(drawing);

@@ -18,7 +18,7 @@ from ..results.explanation import Explanation
 from ..results.files import write_text
 from ..results.notebook import frame
 from ..results.tree import ExplanationTree, Group
-from .tables import groups_table, meaning, nodes_table, prediction_table, settings_table
+from .tables import groups_table, meaning, prediction_table, settings_table, strongest_table
 from .views import scene
 
 MOST_NODES = 3000  # more than that no browser draws in reasonable time
@@ -52,6 +52,7 @@ def report(
     on: Canvas | None = None,
     groups: Mapping[str, Group] | Iterable[Group] = (),
     classes: Sequence[str] | None = None,
+    features: Sequence[str] | None = None,
     truth: Iterable[int] = (),
     index: int | None = None,
     title: str | None = None,
@@ -66,6 +67,7 @@ def report(
             default the nodes that can contribute, as a graph.
         groups: further groups to list, with what they contribute; by name if they have names.
         classes: names of the classes; their numbers by default.
+        features: names of features, for explanations with ``of="feature"``; their numbers by default.
         truth: the nodes that should matter; drawn with a ring.
         index: the explained node, drawn as a diamond; by default that of the explanation, where it is clear that a
             node was explained.
@@ -80,6 +82,8 @@ def report(
     if tree is not None:
         _check_same(explanation, tree)
     names = _class_names(classes, len(explanation.prediction))
+    if features is not None and explanation.of == "feature" and len(features) != explanation.scores.shape[1]:
+        raise ValueError(f"there are {explanation.scores.shape[1]} features, but {len(features)} names are given")
     index = explained_node(explanation) if index is None else index
     canvas = on or _graph(explanation)
     if len(canvas.places) > MOST_NODES:
@@ -106,10 +110,11 @@ def report(
         "title": escape(heading),
         "meaning": meaning(explanation, classes, canvas.node),
         "prediction": prediction_table(explanation, names),
-        "nodes": nodes_table(explanation, canvas),
+        "nodes": strongest_table(explanation, canvas, features),
         "groups": listed.html,
-        "settings": settings_table(explanation, tree, settings or {}),
+        "settings": settings_table(explanation, tree, classes, settings or {}),
         "hidden": "" if tree is not None and tree.levels else "hidden",
+        "grouped": "" if listed.groups else "hidden",
         "style": text_of("page.css"),
         "script": text_of("page.js"),
         "content": _packed(json.dumps(content, separators=(",", ":"))),

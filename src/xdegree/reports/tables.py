@@ -7,70 +7,80 @@ from html import escape
 from importlib.metadata import version
 from math import isfinite
 
+import torch
+
 from ..canvas import (
     Canvas,
     account_line,
     alike,
     largest,
-    node_scores,
+    open_line,
     output_name,
+    scale_of,
+    shares_of,
     signed_colour,
     signs_line,
     text_on,
 )
+from ..canvas.wording import outputs_of
 from ..results.explanation import Explanation
 from ..results.tree import ExplanationTree, Group
-from .views import short_name
+from .views import drawn_scores
 
 MOST_CLASSES, MOST_ROWS, MOST_NAMES = 30, 12, 14
 PAPER = "https://openreview.net/forum?id=Ve0Wth3ptT_"
 """Where the method is described: a page that opens from disk has no other pages beside it."""
 
 
+MEASURED = {
+    "impact": "how far it moves the classes against each other",
+    "strength": "how much of it reaches the last hidden layer, for or against the prediction",
+    "probability": "its share of the class's probability",
+}
+"""What a score is, of readings that are no contributions."""
+
+
 def meaning(e: Explanation, classes: Sequence[str] | None, node: str) -> str:
     """What the numbers of the page mean, in three sentences for readers who have read nothing else."""
-    measured = (
-        "the strength of what it carries into the last hidden layer"
-        if e.reading == "strength"
-        else f"what it contributes to {output_name(e, classes)}"
-    )
-    article = "an" if node[0] in "aeiou" else "a"
+    scored = node if e.of == "node" else e.of.replace("_", " ")
+    article = "an" if scored[0] in "aeiou" else "a"
+    measured = MEASURED.get(e.reading, f"what it contributes to {output_name(e, classes)}")
     how = "found by decomposing the model's own computation (DEGREE)"
     sentences = [
         signs_line(e, classes),
-        account_line(e, classes),
-        f"the score of {article} {node} is {measured}, {how}: nothing is removed from the graph or trained",
+        account_line(e, classes, node=node) or f"scores of this kind ({e.reading}) do not add up to the prediction",
+        open_line(e, node=node),
+        f"the score of {article} {scored} is {measured}, {how}: nothing is removed from the graph or trained",
     ]
     text = " ".join(escape(f"{line[0].upper()}{line[1:]}.") for line in sentences if line)
     return f"{text} <a href='{PAPER}' rel='noreferrer'>How it works</a>"
 
 
 def prediction_table(e: Explanation, names: Sequence[str]) -> str:
-    """Every class with the model's output, the explained one marked; with shares where outputs can be logits."""
-    outputs = e.prediction.tolist()
-    texts = alike(outputs)
-    order = sorted(range(len(outputs)), key=lambda number: -outputs[number])
+    """Every class with what is explained, the model's output or the logit before its end, and the share it comes to."""
+    values = torch.as_tensor(outputs_of(e)).tolist()
+    texts, heads, second = alike(values), ["output" if e.logits is None else "logit"], None
+    shares = shares_of(e)
+    if shares is not None and (e.logits is not None or scale_of(values) != "probability"):  # which are shares already
+        heads, second = [*heads, "softmax"], [f"{share:.1%}" for share in shares]
+    elif e.logits is not None:
+        heads, second = [*heads, "output"], alike(e.prediction.tolist())
+    order = sorted(range(len(values)), key=lambda number: -values[number])
     shown = order[:MOST_CLASSES]
     if e.target not in shown:
         shown.append(e.target)
-    most = max((abs(value) for value in outputs if isfinite(value)), default=0.0) or 1.0
-    shares = e.prediction.softmax(0).tolist() if len(outputs) > 1 and not _are_shares(outputs) else None
+    most = max((abs(value) for value in values if isfinite(value)), default=0.0) or 1.0
     rows = []
     for number in shown:
         marked = " class='explained'" if number == e.target else ""
         note = " <small>explained</small>" if number == e.target else ""
-        share = "" if shares is None else f"<td class='number'>{shares[number]:.1%}</td>"
+        more = "" if second is None else f"<td class='number'>{second[number]}</td>"
         rows.append(
             f"<tr{marked}><th scope='row'>{escape(names[number])}{note}</th>"
-            f"<td class='number'>{texts[number]}</td>{share}<td>{_bar(outputs[number], most)}</td></tr>"
+            f"<td class='number'>{texts[number]}</td>{more}<td>{_bar(values[number], most)}</td></tr>"
         )
     left = f"<p class='note'>{len(order) - len(shown)} more classes</p>" if len(order) > len(shown) else ""
-    head = ("class" if len(outputs) > 1 else "", "output", *(["softmax"] if shares is not None else []), "")
-    return f"{_table(head, rows)}{left}"
-
-
-def _are_shares(outputs: Sequence[float]) -> bool:
-    return all(0 <= value <= 1 for value in outputs) and abs(sum(outputs) - 1) < 1e-3
+    return f"{_table(('class' if len(values) > 1 else '', *heads, ''), rows)}{left}"
 
 
 def _bar(value: float, most: float) -> str:
@@ -80,16 +90,28 @@ def _bar(value: float, most: float) -> str:
     return f"<span class='bar'><i style='left:{left:.1f}%;width:{wide:.1f}%'></i></span>"
 
 
-def nodes_table(e: Explanation, canvas: Canvas) -> str:
-    """The nodes with the largest scores."""
-    scores = node_scores(e)
-    order = sorted(canvas.places, key=lambda node: -abs(scores[node]))[:MOST_ROWS]
-    most = max((abs(scores[node]) for node in order), default=0.0)
+def strongest_table(e: Explanation, canvas: Canvas, features: Sequence[str] | None) -> str:
+    """The nodes, edges or features with the largest scores, in the colours of the drawing."""
+    nodes, edges, most = drawn_scores(e, canvas)
+    if e.of == "edge":
+        found = [(f"{canvas.name_of(u)} – {canvas.name_of(v)}", score) for (u, v), score in edges.items()]
+    elif e.of == "feature":
+        found = [
+            (f"{canvas.name_of(node)}, {features[f] if features else f'feature {f}'}", score)
+            for (node, f), score in e.top(e.scores.numel(), by="size")
+        ]
+        most = largest(score for _, score in found)
+    else:
+        found = [(canvas.name_of(node), nodes[node]) for node in canvas.places]
+    best = sorted(found, key=lambda item: -abs(item[1]))[:MOST_ROWS]
     rows = [
-        f"<tr><th scope='row'>{escape(short_name(canvas, node))}</th>{_score(scores[node], most, text)}</tr>"
-        for node, text in zip(order, alike(scores[node] for node in order), strict=True)
+        f"<tr><th scope='row'>{escape(name)}</th>{_score(score, most, text)}</tr>"
+        for (name, score), text in zip(best, alike(score for _, score in best), strict=True)
     ]
-    return _table((canvas.node, "contribution"), rows)
+    left = len(found) - len(best)
+    more = f"<p class='note'>{left} more with smaller scores</p>" if left else ""
+    scored = canvas.node if e.of == "node" else e.of.replace("_", " ")
+    return f"<h2>Strongest {scored}s</h2>{_table((scored, e.reading), rows)}{more}"
 
 
 @dataclass(frozen=True)
@@ -108,7 +130,7 @@ def groups_table(tree: ExplanationTree | None, more: Mapping[str, Group] | Seque
     grown.sort(key=lambda group: (-abs(group.score), len(group.nodes)))
     groups = (*given, *(("", group) for group in grown[:MOST_ROWS]))
     if not groups:
-        return Listed((), "<p class='note'>No groups were asked for.</p>")
+        return Listed((), "")
     most = largest(group.score for _, group in groups)
     merges = () if tree is None else tree.merges
     joined = {m.union.nodes: (str(m.level + 1), m.interaction) for m in merges}
@@ -136,18 +158,31 @@ def _members(nodes: Iterable[int], canvas: Canvas) -> str:
     return escape((" " if canvas.kind == "sentence" else ", ").join(named) + rest)
 
 
-def settings_table(e: Explanation, tree: ExplanationTree | None, more: Mapping[str, object]) -> str:
+def settings_table(
+    e: Explanation, tree: ExplanationTree | None, classes: Sequence[str] | None, more: Mapping[str, object]
+) -> str:
     """Everything that another run needs to come to the same numbers."""
     said: dict[str, object] = {
         **more,
-        "explained": f"row {e.index} of the output" + (f", class {e.target}" if len(e.prediction) > 1 else ""),
+        "explained": f"row {e.index} of the output" + (f", {output_name(e, classes)}" if len(e.prediction) > 1 else ""),
         "reading": e.reading,
         "scores of": e.of if e.edge_scoring is None else f"{e.of}, edges by {e.edge_scoring}",
         "nodes": f"{len(e.nodes)} of {e.num_nodes} can contribute",
+        **({} if e.scope is None else {"decomposed": e.scope}),
         **{f"options: {name}": value for name, value in e.options.to_dict().items()},
     }
     if tree is not None:
-        growth = ("q", "selection", "candidates", "rising", "budget", "seed")
+        growth = (
+            "q",
+            "selection",
+            "candidates",
+            "rising",
+            "max_levels",
+            "max_nodes",
+            "left_out",
+            "contextual_error",
+            "seed",
+        )
         said |= {f"agglomeration: {name}": getattr(tree, name) for name in growth}
         said |= {f"contexts: {name}": value for name, value in tree.contexts.to_dict().items()}
         if tree.options != e.options:
@@ -172,6 +207,6 @@ def _score(score: float, most: float, text: str) -> str:
 
 
 def _table(heads: Sequence[str], rows: Sequence[str]) -> str:
-    text = ("", "class", "group", "setting", "value", "node", "atom", "word")
+    text = ("", "class", "group", "setting", "value", "node", "atom", "word", "edge", "feature", "edge feature")
     head = "".join(f"<th scope='col'{'' if name in text else ' class=number'}>{name}</th>" for name in heads)
     return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"

@@ -24,6 +24,7 @@ from ..canvas import (
     signs_line,
     unit_of,
 )
+from ..canvas.wording import UNSIGNED
 from ..results.explanation import Explanation
 from ..results.tree import ExplanationTree, Level
 
@@ -51,7 +52,7 @@ def scene(
         "scale": SIGNED[::16],
         "index": None if index is None else number.get(index),
         "truth": [number[node] for node in canvas.places if node in truth],
-        "names": [escape(short_name(canvas, node)) for node in canvas.places],
+        "names": [escape(canvas.name_of(node)) for node in canvas.places],
         "edges": [[number[u], number[v]] for u, v in canvas.paths],
         "layouts": [_layout(each) for each in layouts],
         "views": [
@@ -59,12 +60,6 @@ def scene(
             for view, colours in (_singles(e, canvas, classes), *_levels(tree, canvas, classes))
         ],
     }
-
-
-def short_name(canvas: Canvas, node: int) -> str:
-    """What a node is called where there is no picture: a number needs a word before it."""
-    label = canvas.labels[node]
-    return f"{canvas.node} {label}" if label.isdigit() else label
 
 
 def _narrow(canvas: Canvas) -> list[Canvas]:
@@ -89,15 +84,20 @@ def _short(number: float) -> float:
     return float(f"{number:.5g}")
 
 
-def _singles(e: Explanation, canvas: Canvas, classes: Sequence[str] | None) -> tuple[View, Painting]:
-    """Every node by itself, and the edges where those were scored."""
+def drawn_scores(e: Explanation, canvas: Canvas) -> tuple[list[float], dict[Edge, float], float]:
+    """What single nodes and edges of the drawing score, and the end of the scale that both share."""
     nodes = node_scores(e)
     edges = {edge: score for edge, score in edge_scores(e).items() if edge in canvas.paths}
-    most = largest([*(nodes[node] for node in canvas.places), *edges.values()])
+    return nodes, edges, largest([*(nodes[node] for node in canvas.places), *edges.values()])
+
+
+def _singles(e: Explanation, canvas: Canvas, classes: Sequence[str] | None) -> tuple[View, Painting]:
+    """Every node by itself, and the edges where those were scored."""
+    nodes, edges, most = drawn_scores(e, canvas)
     shades = {edge: signed_colour(round(SHADES * score / most) / SHADES, 1.0) for edge, score in edges.items()}
     colours = {node: signed_colour(nodes[node], most) for node in canvas.places}
     view = {
-        "title": f"Every {canvas.node} by itself",
+        "title": _TITLES.get(e.of, "Every {node} by itself").format(node=canvas.node),
         **_words(e, classes),
         "account": "",  # it stands at the top of the page
         "most": most,
@@ -109,8 +109,12 @@ def _singles(e: Explanation, canvas: Canvas, classes: Sequence[str] | None) -> t
     return view, (colours, {edge: signed_colour(score, most) for edge, score in edges.items()})
 
 
+_TITLES = {"edge": "Every edge by itself", "feature": "Every {node}, its features added up"}
+
+
 def _words(result: Explanation | ExplanationTree, classes: Sequence[str] | None, level: Level | None = None) -> View:
     return {
+        "signed": result.reading not in UNSIGNED,
         "unit": f"{unit_of(result, classes)}: {signs_line(result, classes)}",
         "account": account_line(result, classes, level),
     }

@@ -98,8 +98,8 @@ class NodeExplanations(Explanations, Asked):
     """The scores that are not zero, row after row."""
     class_scores: Tensor | None = None
     """The scores for every class, ``[scores, C]``."""
-    edge_index: Tensor | None = None
-    """``[2, E]``: the edges of the whole graph."""
+    edge_index: Tensor | Sequence[Tensor] | None = None
+    """``[2, E]``: the edges of the whole graph; of one in stores those of each neighborhood, read when asked for."""
     edge_scores: Tensor | None = None
     """``[rows, E]``: of edges by their end points, if asked for."""
     sampling_error: Tensor | None = None
@@ -149,15 +149,16 @@ class NodeExplanations(Explanations, Asked):
             return [self[i] for i in range(*number.indices(len(self)))]
         number, n = range(len(self))[number], self.num_nodes
         own = slice(int(self._starts[number]), int(self._starts[number + 1]))
+        scores, nodes, edges = self.scores[own], self.node[own], self.edge_index
         return Explanation(
             prediction=self.predictions[number].clone(),
             target=self.targets[number],
             index=self.explained[number],
             num_nodes=n,
             nodes=self._contributing(number, own),
-            node_scores=spread(self.scores[own], self.node[own], n),
-            class_scores=None if self.class_scores is None else spread(self.class_scores[own], self.node[own], n),
-            edge_index=self.edge_index,
+            node_scores=spread(scores, nodes, n),
+            class_scores=None if self.class_scores is None else spread(self.class_scores[own], nodes, n),
+            edge_index=edges if isinstance(edges, Tensor | None) else edges[number],
             edge_scores=None if self.edge_scores is None else self.edge_scores[number],
             sampling_error=None if self.sampling_error is None else self.sampling_error[number],
             logits=None if self.logits is None else self.logits[number],

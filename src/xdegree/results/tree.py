@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import networkx
     import pandas
 
-FORMAT = "xdegree.tree/1"
+FORMAT = "xdegree.tree/2"
 
 
 class Group(NamedTuple):
@@ -75,14 +75,24 @@ class ExplanationTree:
     """Whether only candidates that raise the score were taken."""
     q: float = 0.6
     """The threshold, as in `agglomerate`."""
-    budget: int | None = None
+    max_levels: int | None = None
     """The most levels; None for no limit."""
+    max_nodes: int | None = None
+    """The most nodes that could take part; None for no limit."""
+    left_out: float = 0.0
+    """The share of what single nodes contribute, by magnitude, that nodes have which did not take part."""
+    contextual_error: float = 0.0
+    """The largest standard error of φ among the groups of the tree; 0 where no contexts were drawn."""
     seed: int = 0
     """Of the contexts that were drawn."""
     contexts: Contexts = field(default_factory=Contexts)
     """How φ was asked for."""
     options: Options = field(default_factory=Options)
     """The choices among rules that made the scores."""
+    logits: tuple[float, ...] | None = None
+    """What the last softmax or sigmoid was applied to, where scores are parts of that instead of the prediction."""
+    baseline_output: tuple[float, ...] | None = None
+    """What is explained with the features of the baseline; None for one step from zero."""
 
     def __post_init__(self) -> None:
         """What views and files rely on."""
@@ -174,7 +184,8 @@ class ExplanationTree:
             width: characters per line at most.
         """
         drawing = _Drawing({merge.union.nodes: merge for merge in self.merges}, names or {})
-        lines = [f"class {self.target}, {len(self.levels)} levels, {len(self.leaves)} of {self.num_nodes} nodes"]
+        nodes = f"{len(self.leaves)} of {self.num_nodes} nodes{self._open()}"
+        lines = [f"class {self.target}, {len(self.levels)} levels, {nodes}"]
         for group in self.levels[-1] if self.levels else ():
             lines += drawing.lines(group, width)
         return "\n".join(lines)
@@ -186,8 +197,12 @@ class ExplanationTree:
         sizes = " → ".join(str(len(level)) for level in self.levels)
         return (
             f"ExplanationTree(index={self.index}, target={self.target}, reading={self.reading!r},"
-            f" nodes={len(self.leaves)} of {self.num_nodes}, groups per level: {sizes or 'none'})"
+            f" nodes={len(self.leaves)} of {self.num_nodes}, groups per level: {sizes or 'none'}{self._open()})"
         )
+
+    def _open(self) -> str:
+        """What is not in the tree, in words."""
+        return f", {self.left_out:.1%} of what single nodes contribute left out" if self.left_out else ""
 
     def _repr_png_(self) -> bytes | None:
         """How notebooks show it: as a picture, where the extra for plots is installed, else as text."""
@@ -205,6 +220,7 @@ class ExplanationTree:
             ],
             "leaves": [_plain(leaf) for leaf in self.leaves],
             "prediction": finite(list(self.prediction)),
+            **{name: None if (row := getattr(self, name)) is None else finite(list(row)) for name in _ROWS},
             **{name: getattr(self, name) for name in _KINDS},
             "contexts": self.contexts.to_dict(),
             "options": self.options.to_dict(),
@@ -218,11 +234,13 @@ class ExplanationTree:
 
     @classmethod
     def _from_content(cls, content: dict[str, Any]) -> "ExplanationTree":
-        values = {name: content[name] for name in _KINDS}
+        values: dict[str, Any] = {name: content[name] for name in _KINDS}
         for name, kind in _KINDS.items():
             value = values[name]
             fits = isinstance(value, kind) and (kind is bool or not isinstance(value, bool))
             require(fits, f"{name} must be {kind} (got {value!r})")
+        rows = {name: content[name] for name in _ROWS if content.get(name) is not None}
+        values |= {name: tuple(map(_number, row)) for name, row in rows.items()}
         return cls(
             levels=tuple(tuple(_group(nodes, score) for nodes, score, _ in level) for level in content["levels"]),
             contextual=tuple(tuple(_number(phi) for _, _, phi in level) for level in content["levels"]),
@@ -234,6 +252,8 @@ class ExplanationTree:
         )
 
 
+_ROWS = ("logits", "baseline_output")
+"""Numbers per class that not all trees have."""
 _KINDS: dict[str, Any] = {
     "target": int,
     "index": int,
@@ -243,7 +263,10 @@ _KINDS: dict[str, Any] = {
     "candidates": str,
     "rising": bool,
     "q": int | float,
-    "budget": int | None,
+    "max_levels": int | None,
+    "max_nodes": int | None,
+    "left_out": int | float,
+    "contextual_error": int | float,
     "seed": int,
 }
 

@@ -1,13 +1,21 @@
-"""Functions of one number: the telescoping sum for activations, shares by magnitude for the rest."""
+"""Functions that are no linear maps: of one number (activations), and of several (softmax, attention).
 
+Activations are telescoping sums; where f(γ) alone might leave the domain of f, shares by magnitude.
+"""
+
+import math
 from typing import Any
 
 import torch
+import torch_geometric.utils
 from torch import Tensor
 
+from ..engine.masked_rows import MaskedRows
 from ..engine.portions import Portions, carries, spread, total_of
 from ..engine.registry import Call, aten, rule
-from .common import finite, magnitude_share, proportional, telescope
+from ..engine.sparse_rows import SparseRows
+from .common import finite, magnitude_share, numbers_too, proportional, share_constant, telescope
+from .linear import matrix_product
 
 TELESCOPED = (
     *(aten.relu, aten.leaky_relu, aten.elu, aten.celu, aten.gelu, aten.silu, aten.mish, aten.softplus, aten.sigmoid),
@@ -74,3 +82,107 @@ def power(call: Call, x: Any, exponent: Any) -> Tensor:
         return telescope(call, lambda t: t**exponent, x)
     base = x if carries(x) else exponent
     return finite(call.total) * spread(magnitude_share(base.target, base.total), call.total.dim())
+
+
+@rule(torch_geometric.utils.softmax, aten._softmax, aten._safe_softmax)
+def softmax(call: Call, src: Portions, *args: Any, **kwargs: Any) -> Tensor | SparseRows | None:
+    """softmax(X)·exp|γ| / (exp|γ| + exp|β|), the softmax itself being of the total (eq. softmax).
+
+    Written as σ(|γ| − |β|), which cannot overflow. The rule is the paper's to the letter: exp|0| = 1, so that
+    the empty group has a share here too. In attention that is multiplied with an empty value; as a probability
+    it is the share of a group about which nothing arrived. With attention taken as a whole it carries nothing.
+    """
+    if call.options.attention == "whole":
+        return None
+    if src.is_by_pairs and call.groups and call.total.dim() and _thin(src):
+        return _softmax_by_pairs(call.total, src)
+    return shared_softmax(call.total, src)
+
+
+def shared_softmax(total: Tensor, src: Portions) -> Tensor:
+    """The target's share of a softmax."""
+    return total * torch.sigmoid(src.target.abs().sub_(src.background.abs_()))
+
+
+def _thin(src: Portions) -> bool:
+    if isinstance(src.sparse, MaskedRows):
+        return src.sparse.is_thin or src.sparse.active is not None
+    return src.messages is None or src.messages.is_thin()
+
+
+def _softmax_by_pairs(total: Tensor, src: Portions) -> SparseRows:
+    """The same where few groups reach a row: the share of all others is that of nothing."""
+    assert src.sparse is not None
+    pairs = src.sparse.trimmed()
+    row = pairs.row
+    share = torch.sigmoid(pairs.values.abs().sub_((src.total[row] - pairs.values).abs_()))
+    return pairs.with_values(total[row] * share, rest=total * torch.sigmoid(-src.total.abs()))
+
+
+@rule(aten._scaled_dot_product_flash_attention_for_cpu)
+def dot_product_attention(
+    call: Call,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    *,
+    attn_mask: Tensor | None = None,
+    scale: float | None = None,
+) -> tuple[Tensor | None, ...]:
+    """softmax(Q Kᵀ / √d) V, step by step: product, softmax of the total (eq. softmax), attention × value."""
+    if dropout_p > 0:
+        raise NotImplementedError("attention with dropout has no rule; call model.eval() first")
+    factor = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
+    logits = _product(call, query, _transposed(key))
+    total = logits.total * factor
+    mask = _mask(total, total_of(attn_mask), is_causal)
+    attention = torch.softmax(total + mask, -1)
+    gamma = logits.target * factor
+    share = torch.sigmoid(gamma.abs() - (total - gamma).abs())
+    split = logits.alias.touched and call.options.attention == "split"
+    out = _product(call, Portions(attention, attention * share) if split else attention, value)
+    return out.target, *[None] * (len(call.total) - 1)
+
+
+def _mask(total: Tensor, given: Tensor | None, causal: bool) -> Tensor:
+    """What is added to the logits: 0 where attention may look, −∞ where it may not, or the given bias."""
+    mask = torch.zeros_like(total)
+    if causal:
+        mask = mask.masked_fill(~torch.ones_like(total, dtype=torch.bool).tril(), -torch.inf)
+    if given is None:
+        return mask
+    return mask.masked_fill(~given, -torch.inf) if given.dtype == torch.bool else mask + given
+
+
+def _transposed(x: Tensor) -> Tensor:
+    return Portions(x.total.mT, x.target.mT) if isinstance(x, Portions) and carries(x) else total_of(x).mT
+
+
+def _product(call: Call, a: Tensor, b: Tensor) -> Portions:
+    """The product of matrices of which one or both carry portions."""
+    total = torch.matmul(total_of(a), total_of(b))
+    if not carries(a) and not carries(b):
+        return Portions(total, None, call.groups)
+    return Portions(total, matrix_product(call, a, b))
+
+
+@rule(aten._log_softmax, rows="columns")
+@numbers_too
+def log_softmax(call: Call, x: Portions, dim: int, *args: Any) -> Tensor:
+    """x − log Σ exp x: the telescoping sum (eq. ReLU) with the constant −log C as a bias."""
+    return _telescope_along(call, lambda t: torch.log_softmax(t, _behind(dim)), x, dim)
+
+
+def _telescope_along(call: Call, f: Any, x: Portions, dim: int) -> Tensor:
+    constant = f(torch.zeros_like(x.target))
+    order = call.options.activation
+    target = f(x.target) - constant if order != "target-last" else torch.zeros_like(x.target)
+    if order != "target-first":
+        target = target + (f(x.whole) - f(x.background))
+    return share_constant(target / 2 if order in ("both-orders", "gate") else target, x, constant, call.options)
+
+
+def _behind(dim: int) -> int:
+    return dim + 1 if dim >= 0 else dim

@@ -1,11 +1,12 @@
-"""Where rows come together: sums and means are linear, a maximum belongs to the rows that reach it."""
+"""Messages: rows are gathered along edges and come together; sums are linear, a maximum is of those who reach it."""
 
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from ..engine.portions import Portions, carries, rows, target_of, total_of, unrows
+from ..engine.masked_rows import MaskedRows
+from ..engine.portions import Messages, Portions, carries, rows, target_of, total_of, unrows
 from ..engine.registry import Call, aten, rule
 from ..engine.sparse_rows import SparseRows
 from .common import numbers_too, shift, targets
@@ -14,13 +15,25 @@ ROUNDING = 32
 """How many units in the last place count as a tie: equal atoms differ by rounding only."""
 
 
+@rule(aten.index_select)
+@numbers_too
+def index_select(call: Call, x: Portions, dim: int, index: Tensor) -> Tensor | Messages | SparseRows:
+    """Gather rows, as a message does: x_j of every edge."""
+    if x.dim() > 1 and dim % x.dim() == 0:
+        pairs = x.sparse
+        if isinstance(pairs, MaskedRows):
+            return pairs.gathered(index)
+        return Messages(pairs if pairs is not None and pairs.rest is None else x.target, index)
+    return x.target.index_select(shift(dim), index)
+
+
 def scatter_sum(target: Tensor, dim: int, index: Tensor, shape: torch.Size) -> Tensor:
     """Sum the target's rows by index into a tensor of some shape, ``[K, E, …] → [K, *shape]`` for dim = 0."""
     dim, size, index = dim % index.dim(), shape[dim], index.long()
     row_index = _row_index(index, dim) if dim == 0 and index.shape[1:] == shape[1:] else None
     if row_index is not None and target.dim() > 1:
-        e, k, *rest = rows(target).shape
-        source = rows(target).reshape(e, -1)
+        _, k, *rest = rows(target).shape
+        source = rows(target).flatten(1)
         out = source.new_zeros(size, source.shape[1])
         out.scatter_add_(0, row_index.unsqueeze(1).expand_as(source), source)
         return unrows(out.reshape(size, k, *rest))
@@ -30,9 +43,10 @@ def scatter_sum(target: Tensor, dim: int, index: Tensor, shape: torch.Size) -> T
 
 def _row_index(index: Tensor, dim: int) -> Tensor | None:
     """The vector that an index was expanded from, as PyG does to sum whole rows."""
-    if all(index.stride(d) == 0 or index.shape[d] == 1 for d in range(index.dim()) if d != dim):
-        return index[tuple(slice(None) if d == dim else 0 for d in range(index.dim()))] if index.numel() else None
-    return None
+    others = [d for d in range(index.dim()) if d != dim]
+    if any(index.shape[d] == 0 or (index.stride(d) and index.shape[d] > 1) for d in others):
+        return None
+    return index[tuple(slice(None) if d == dim else 0 for d in range(index.dim()))]
 
 
 @rule(aten.scatter_add)

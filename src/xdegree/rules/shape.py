@@ -7,8 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..engine.masked_rows import MaskedRows
-from ..engine.portions import Messages, Portions, carries, rows, spread, target_of, total_of, unrows
+from ..engine.portions import Portions, carries, rows, spread, target_of, total_of, unrows
 from ..engine.registry import Call, aten, rule
 from ..engine.sparse_rows import SparseRows
 from .common import Half, lift, no_target, numbers_too, shift
@@ -136,18 +135,6 @@ def reduce_linear(call: Call, x: Portions, dim: Any = None, keepdim: bool = Fals
         return x.target.to(call.total.dtype)
     reduce: Callable[..., Tensor] = torch.sum if call.op.overloadpacket is aten.sum else torch.mean
     return reduce(x.target, [d % x.dim() + 1 for d in dims], keepdim=keepdim, dtype=dtype)
-
-
-@rule(aten.index_select)
-@numbers_too
-def index_select(call: Call, x: Portions, dim: int, index: Tensor) -> Tensor | Messages | SparseRows:
-    """Gather rows, as a message does: x_j of every edge."""
-    if x.dim() > 1 and dim % x.dim() == 0:
-        pairs = x.sparse
-        if isinstance(pairs, MaskedRows):
-            return pairs.gathered(index)
-        return Messages(pairs if pairs is not None and pairs.rest is None else x.target, index)
-    return x.target.index_select(shift(dim), index)
 
 
 @rule(aten.index)

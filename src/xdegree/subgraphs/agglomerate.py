@@ -22,6 +22,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 from torch import Tensor
+from tqdm import tqdm
 
 from ..attribution.scores import Reading
 from ..engine.options import Contexts, Options
@@ -35,6 +36,8 @@ Selection = Literal["threshold", "queue", "percentile", "percentile-signed"]
 Candidates = Literal["groups", "nodes"]
 Pair = tuple[Bits, Bits]
 """A group and a candidate for it."""
+MAX_NODES = 200
+"""Nodes that take part by default: more take minutes, and nobody reads a tree of them."""
 
 
 def agglomerate(
@@ -43,7 +46,8 @@ def agglomerate(
     index: int | None = None,
     target: int | None = None,
     q: float = 0.6,
-    budget: int | None = None,
+    max_levels: int | None = None,
+    max_nodes: int | None = MAX_NODES,
     seed: int = 0,
     selection: Selection = "threshold",
     candidates: Candidates = "groups",
@@ -56,6 +60,7 @@ def agglomerate(
     graph: Tensor | None = None,
     options: Options | None = None,
     memory: Memory = None,
+    progress: bool = True,
     model_kwargs: Mapping[str, Any] | None = None,
     **kwargs: Any,
 ) -> ExplanationTree:
@@ -70,7 +75,9 @@ def agglomerate(
         index: the node (or, in a batch, the graph) that is explained.
         target: the class that is explained; the predicted one by default.
         q: how choosy a step is, 0 to 1; see ``selection``.
-        budget: how many levels at most; by default until every connected part is one group.
+        max_levels: how many levels at most; by default until every connected part is one group.
+        max_nodes: how many nodes take part at most: in larger computation graphs those that contribute most, with nodes
+            that connect them. ``left_out`` of the tree says how much the others contribute. None for all of them.
         seed: draws contexts where they are too many to take all of them.
         selection: ``"threshold"``, a group takes its candidates with r(v) ≥ q · max r (the paper's text);
             ``"queue"``, the best ⌈q · n⌉ candidates of all groups (Algorithm 1; its first step ranks by φ itself);
@@ -88,22 +95,24 @@ def agglomerate(
         graph: edges ``[2, E]`` along which groups grow; those of the model's ``edge_index`` by default.
         options: choices among rules; `Options()` by default.
         memory: budget for the portions, as in `decompose`.
+        progress: show a bar, if it takes longer than a second and somebody watches.
         model_kwargs: keyword arguments of the model whose names are taken by this function.
         **kwargs: all other keyword arguments of the model.
     """
-    growth = Growth(selection, candidates, rising, q, budget)
+    growth = Growth(selection, candidates, rising, q, max_levels, max_nodes)
     prepared = PreparedCall.of(model, args, {**kwargs, **(model_kwargs or {})})
     scorer = Scorer.of(
-        prepared, index, target, reading, layer, options, memory, graph, contexts, seed, baseline=baseline, steps=steps
+        prepared, index, target, reading, layer, options, memory, graph, contexts, seed, baseline, steps, max_nodes
     )
-    return grown_tree(scorer, growth)
+    return grown_tree(scorer, growth, progress)
 
 
 def agglomerate_levels(
     model: Model,
     *args: Any,
     q: float = 0.6,
-    budget: int | None = None,
+    max_levels: int | None = None,
+    max_nodes: int | None = MAX_NODES,
     selection: Selection = "threshold",
     candidates: Candidates = "groups",
     rising: bool = False,
@@ -125,18 +134,25 @@ def agglomerate_levels(
 
     Nothing is computed beyond the levels that are asked for. Wrong arguments raise at once, not at the first level.
     """
-    growth = Growth(selection, candidates, rising, q, budget)
+    growth = Growth(selection, candidates, rising, q, max_levels, max_nodes)
     prepared = PreparedCall.of(model, args, {**kwargs, **(model_kwargs or {})})
     scorer = Scorer.of(
-        prepared, index, target, reading, layer, options, memory, graph, contexts, seed, baseline=baseline, steps=steps
+        prepared, index, target, reading, layer, options, memory, graph, contexts, seed, baseline, steps, max_nodes
     )
     return (_level(scorer, groups) for groups in growth.levels(scorer))
 
 
-def grown_tree(scorer: Scorer, growth: "Growth") -> ExplanationTree:
+def grown_tree(scorer: Scorer, growth: "Growth", progress: bool = False) -> ExplanationTree:
     """All levels as a tree."""
-    levels = list(growth.levels(scorer))
-    f = scorer.contributions
+    levels, f, reader = [], scorer.contributions, scorer.reader
+    quiet = None if progress else True  # None: only where somebody watches
+    with tqdm(total=len(scorer.nodes), desc="growing", unit="node", disable=quiet, delay=1, leave=False) as bar:
+        for groups in growth.levels(scorer):
+            levels.append(groups)
+            apart = len(groups) + len(scorer.nodes) - sum(group.bit_count() for group in groups)
+            bar.update(len(scorer.nodes) - apart - bar.n)
+    errors = [scorer.errors.get(group, 0.0) for groups in levels for group in groups]
+    logits = reader.before_the_end(scorer.prediction.unsqueeze(0))
     return ExplanationTree(
         levels=tuple(_level(scorer, groups) for groups in levels),
         contextual=tuple(tuple(scorer.contextual[group] for group in groups) for groups in levels),
@@ -150,10 +166,15 @@ def grown_tree(scorer: Scorer, growth: "Growth") -> ExplanationTree:
         candidates=growth.candidates,
         rising=growth.rising,
         q=growth.q,
-        budget=growth.budget,
+        max_levels=growth.max_levels,
+        max_nodes=growth.max_nodes,
+        left_out=scorer.left_out,
+        contextual_error=max(errors, default=0.0),
         seed=scorer.surroundings.seed,
         contexts=scorer.surroundings.contexts,
         options=scorer.reader.options,
+        logits=None if logits is None else tuple(logits[0].tolist()),
+        baseline_output=None if reader.path.is_trivial else tuple(reader.output_at(0)[0].tolist()),
     )
 
 
@@ -169,7 +190,8 @@ class Growth:
     candidates: Candidates = "groups"
     rising: bool = False
     q: float = 0.6
-    budget: int | None = None
+    max_levels: int | None = None
+    max_nodes: int | None = MAX_NODES
 
     def __post_init__(self) -> None:
         for name, allowed in (("selection", get_args(Selection)), ("candidates", get_args(Candidates))):
@@ -179,9 +201,11 @@ class Growth:
             raise TypeError(f"rising must be True or False (got {self.rising!r})")
         if isinstance(self.q, bool) or not isinstance(self.q, int | float) or not 0 <= self.q <= 1:
             raise ValueError(f"q must be a number from 0 to 1 (got {self.q!r})")
-        whole = isinstance(self.budget, int) and not isinstance(self.budget, bool) and self.budget >= 1
-        if self.budget is not None and not whole:
-            raise ValueError(f"budget must be None or a number of levels, at least 1 (got {self.budget!r})")
+        for name in ("max_levels", "max_nodes"):
+            value = getattr(self, name)
+            whole = isinstance(value, int) and not isinstance(value, bool) and value >= 1
+            if value is not None and not whole:
+                raise ValueError(f"{name} must be None or an integer, at least 1 (got {value!r})")
 
     def levels(self, scorer: Scorer) -> Iterator[list[Bits]]:
         """Level after level; f^D and φ of its groups are known to the scorer by then."""
@@ -190,7 +214,7 @@ class Growth:
         scorer.score(contributions=singles, contextual=singles)
         groups: list[Bits] = []
         pairs: list[Pair] = [(0, single) for single in singles]
-        for _ in range(graph.num_nodes if self.budget is None else self.budget):
+        for _ in range(graph.num_nodes if self.max_levels is None else self.max_levels):
             taken = self._taken(pairs, scorer)
             if not taken:
                 return

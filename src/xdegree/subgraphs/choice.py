@@ -51,7 +51,7 @@ class Choice:
         directed: bool | None,
     ) -> "Choice":
         """Everything is checked before any work."""
-        call = prepared.call
+        call = prepared.whole_call  # of which what is removed is replaced by the mean
         if not isinstance(call.x, Tensor):
             raise NotImplementedError(
                 "subgraphs are picked in a graph with one type of nodes; with several use decompose with groups by type"
@@ -96,7 +96,7 @@ class Choice:
             return self.units.around
         if not needed and graph is None and find_edge_index(self.prepared.call) is None:
             return None
-        return Adjacency(edges_inside(graph, self.prepared, self.place), self.units.count).around
+        return Adjacency(edges_inside(graph, self.prepared, self.place.field), self.units.count).around
 
     def nodes_of(self, group: Bits) -> frozenset[int]:
         """The nodes of a choice, or those that it touches, by the ids that the user knows."""

@@ -22,6 +22,10 @@ from .adjacency import Adjacency, Bits, Words, members, scramble
 _STATES_PER_CONTEXT = 8  # a walk that has seen the same nodes may stand on any of them
 
 
+class Drawn(dict[Bits, float]):
+    """Contexts that were drawn, not all that there are: a mean over them has an error."""
+
+
 @dataclass(frozen=True)
 class Surroundings:
     """The contexts of the groups of one graph."""
@@ -54,8 +58,10 @@ class Surroundings:
 
     def _enumerated(self, region: Bits) -> dict[Bits, float] | None:
         """All contexts with their probabilities; None if there are too many."""
-        starts = list(members(region))
-        inside = {node: list(members(self.adjacency.touching[node] & region)) or [node] for node in starts}
+        starts, touching = list(members(region)), self.adjacency.touching
+        if self._length and sum((touching[node] & region).bit_count() for node in starts) > 2 * self.contexts.exact:
+            return None  # walking to and fro makes a context of every edge
+        inside = {node: list(members(touching[node] & region)) or [node] for node in starts}
         walks = {(1 << node, node): 1 / len(starts) for node in starts}
         for _ in range(self._length):
             longer: dict[tuple[Bits, int], float] = {}
@@ -78,7 +84,7 @@ class Surroundings:
         rank = self.adjacency.rank
         starts = sorted(members(region), key=rank.__getitem__)
         inside: dict[int, list[int]] = {}
-        contexts: dict[Bits, float] = {}
+        contexts = Drawn()
         for start, *steps in self._draws(group).tolist():
             node = starts[int(start * len(starts))]
             seen = 1 << node

@@ -5,26 +5,29 @@
 A group that has no context but the empty one has φ = f^D. `contexts` says which contexts a group has.
 """
 
+import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from ..attribution.decompose import on_path, whole_survey
+from ..attribution.decompose import path_of, whole_survey
+from ..attribution.explain import Answer
 from ..attribution.phantoms import warn_of_infinite
 from ..attribution.scores import Question, Reader, Reading, chosen_classes
 from ..engine.masked_rows import Masks
 from ..engine.options import Contexts, Options
 from ..engine.process_state import Memory
 from ..engine.sparse_rows import NeedsWhole, TooMuch
-from ..locality.prepared import Model, Place, PreparedCall
+from ..locality.prepared import Model, PreparedCall
 from ..model_call.call import ModelCall, check_index, find_edge_index, is_edges, short
 from .adjacency import Adjacency, Bits, mask, members, union
-from .contexts import Surroundings
+from .contexts import Drawn, Surroundings
+from .strongest import strongest
 
-AT_ONCE = 1024
-"""Groups in one pass: with more, portions no longer fit into caches."""
+PAIRS = 2**15
+"""Pairs of a group and a row in one pass, about: with more, portions no longer fit into caches."""
 
 
 def contextual_scores(
@@ -80,21 +83,30 @@ class Scorer:
     Groups are sets of bits here: bit i stands for node ``nodes[i]``.
     """
 
-    def __init__(self, reader: Reader, surroundings: Surroundings, prediction: Tensor, index: int) -> None:
+    def __init__(
+        self, reader: Reader, surroundings: Surroundings, field: Tensor, prediction: Tensor, index: int, left_out: float
+    ) -> None:
         self.reader, self.place = reader, reader.place
         self.surroundings, self.adjacency = surroundings, surroundings.adjacency
         self.prediction, self.index, self.target = prediction, index, int(reader.classes[0])
-        self.nodes: list[int] = self.place.field.tolist()
+        self.nodes: list[int] = field.tolist()
+        self.left_out = left_out
+        """The share of what single nodes contribute, by magnitude, that nodes have which do not take part."""
         self.contributions: dict[Bits, float] = {}
         """f^D of all groups that were scored so far."""
         self.contextual: dict[Bits, float] = {}
         """φ of all groups that were asked for so far."""
+        self.errors: dict[Bits, float] = {}
+        """The standard error of φ where contexts were drawn."""
         self.calls = 0
         """How often the engine was called."""
         self.rounding = 64 * torch.finfo(self.place.call.x.dtype).eps
         self._place = {node: bit for bit, node in enumerate(self.nodes)}
-        self._here = self.place.here(self.place.field)
+        self._here = self.place.here(field)
         self._follows = len(self.place.rows) == 1
+        far = self.place.distance
+        rows = len(self.nodes) if far is None else int((far < self.place.rounds).sum())
+        self._at_once = max(64, min(1024, PAIRS // max(1, rows)))
 
     @classmethod
     def of(
@@ -111,13 +123,17 @@ class Scorer:
         seed: int = 0,
         baseline: Any = "zero",
         steps: int = 1,
+        max_nodes: int | None = None,
     ) -> "Scorer":
-        """Everything is checked before any group is scored."""
+        """Everything is checked before any group is scored.
+
+        With ``max_nodes`` only the nodes that contribute most take part, if there are more.
+        """
         if not isinstance(prepared.call.x, Tensor):
             raise NotImplementedError(
                 "groups grow in a graph with one type of nodes; with several use decompose with groups by type"
             )
-        path = on_path(prepared.source(), baseline, steps).path  # says what is wrong with the features
+        path = path_of(prepared, baseline, steps)
         question = Question(target, reading, layer=layer, options=Options.of(options), memory=memory, path=path)
         if isinstance(seed, bool) or not isinstance(seed, int):
             raise TypeError(f"seed must be an integer (got {seed!r})")
@@ -128,12 +144,16 @@ class Scorer:
         predictions = table.values[[index]] if place.output is None else place.output
         warn_of_infinite(predictions[0], f"the model's output for row {index}")
         reader = question.reader(prepared, place, chosen_classes([target], predictions), table.level)
-        marks = call.x[place.field].reshape(len(place.field), -1)
+        field, left_out = place.field, 0.0
+        if max_nodes is not None and len(field) > max_nodes:
+            [alone] = Answer(prepared, question, table, [index]).explanations(single=True)
+            field, left_out = strongest(alone.node_scores, place, max_nodes)
+        marks = place.call.x[place.here(field)].reshape(len(field), -1)
         if table.level == "node":  # the explained node is like no other
-            marks = torch.cat([marks, (place.field == index).to(marks).unsqueeze(1)], 1)
-        edges = edges_inside(graph, prepared, place)
-        around = Surroundings(Adjacency(edges, len(place.field), marks), contexts, prepared.flow.rounds, seed)
-        return cls(reader, around, predictions[0].detach().clone(), index)
+            marks = torch.cat([marks, (field == index).to(marks).unsqueeze(1)], 1)
+        edges = edges_inside(graph, prepared, field)
+        around = Surroundings(Adjacency(edges, len(field), marks), contexts, prepared.flow.rounds, seed)
+        return cls(reader, around, field, predictions[0].detach().clone(), index, left_out)
 
     def inside(self, group: Iterable[int], what: str) -> Bits:
         """A user's group as bits, without the nodes that cannot contribute."""
@@ -160,15 +180,18 @@ class Scorer:
         self._ask([group for group in wanted if group not in self.contributions])
         f = self.contributions
         for group, contexts in seen_in.items():
-            self.contextual[group] = sum(
-                weight * (f[group | context] - (f[context] if relative else 0)) for context, weight in contexts.items()
-            )
+            gains = [f[group | context] - (f[context] if relative else 0) for context in contexts]
+            weights = list(contexts.values())
+            self.contextual[group] = mean = sum(w * gain for w, gain in zip(weights, gains, strict=True))
+            if isinstance(contexts, Drawn):
+                spread = math.fsum(w * (gain - mean) ** 2 for w, gain in zip(weights, gains, strict=True))
+                self.errors[group] = math.sqrt(spread / max(1, self.surroundings.contexts.walks - 1))
 
     def _ask(self, groups: list[Bits]) -> None:
         """One request; in passes whose portions fit into caches."""
         source = self.reader.prepared.source()
-        waiting = [groups[start : start + AT_ONCE] for start in range(0, len(groups), AT_ONCE)]
-        with whole_survey(self.reader.prepared.model, self.reader.prepared.call, source):
+        waiting = [groups[start : start + self._at_once] for start in range(0, len(groups), self._at_once)]
+        with whole_survey(self.reader.prepared.model, self.reader.prepared.sample, source):
             while waiting:
                 some = waiting.pop()
                 try:
@@ -220,11 +243,11 @@ def _edges(graph: Tensor | None, call: ModelCall) -> Tensor:
     return edges.long()
 
 
-def edges_inside(graph: Tensor | None, prepared: PreparedCall, place: Place) -> Tensor:
-    """The edges along which groups are connected, between nodes that can contribute, numbered by their place there."""
-    field, own = place.field, find_edge_index(prepared.call)
+def edges_inside(graph: Tensor | None, prepared: PreparedCall, field: Tensor) -> Tensor:
+    """The edges along which groups are connected, between nodes that take part, numbered by their place there."""
+    own = find_edge_index(prepared.call)
     if graph is None and own is not None and prepared.incoming is not None:
-        return torch.searchsorted(field, own[:, prepared.incoming.among(field)].long())
+        return torch.searchsorted(field, prepared.incoming.among(field)[1])
     edges = _edges(graph, prepared.call).to(field.device)
     there = torch.searchsorted(field, edges).clamp(max=len(field) - 1)
     return there[:, (field[there] == edges).all(0)]

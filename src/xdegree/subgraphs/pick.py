@@ -16,7 +16,7 @@ from ..removal import Task
 from ..results.subgraph import GAMES, Chosen, Control, Objective, Subgraph, Without
 from ..results.tree import ExplanationTree
 from .adjacency import Bits
-from .agglomerate import Growth, grown_tree
+from .agglomerate import MAX_NODES, Growth, grown_tree
 from .choice import Choice
 from .contextual import Scorer
 from .games import Contributions, Game
@@ -124,7 +124,8 @@ def pick_subgraph(
         guides: list[Bits] = []
         if of == "node":
             scorer = Scorer.of(
-                *(prepared, index, target, reading, layer, options, memory, graph, contexts, seed, baseline, steps)
+                *(prepared, index, target, reading, layer, options, memory, graph, contexts, seed, baseline, steps),
+                max_nodes=MAX_NODES,
             )
             guides = [
                 choice.bits(group, "a group of the tree") for group in (tree or grown_tree(scorer, Growth())).groups

@@ -92,7 +92,9 @@
 
   /* The elements of a drawing under a layer of colours; groups are marked, and those of the active one selected. */
   function elements(drawing, layer, a, b, active, numbers) {
-    const numbered = drawing.numbered && (numbers || []).includes("numbers");
+    const shown = drawing.numbered ? numbers || [] : [];
+    const written = (node) => node.label + (shown.includes("charges") ? node.charge || "" : "") +
+      (shown.includes("numbers") ? ` ${node.node}` : "");
     const marks = [new Set(a || []), new Set(b || [])];
     const owner = layer.groups ? {} : null;
     const nodes = drawing.nodes.map((node, i) => {
@@ -101,9 +103,10 @@
       if (owner) owner[node.node] = layer.groups[i];
       return {
         data: {
-          id: `${drawing.key}-${node.node}`, key: drawing.key, node: node.node, label: numbered ? `${node.label} ${node.node}` : node.label, name: node.name,
+          id: `${drawing.key}-${node.node}`, key: drawing.key, node: node.node, label: written(node), name: node.name,
           width: node.width, height: node.height, colour: layer.colours[i], ink: layer.inks[i],
           score: alone ? null : layer.scores[i],
+          front: Math.round(8 * Math.abs(layer.scores[i]) / (layer.most || 1)), /* strong nodes lie upon weak ones */
         },
         position: { x: node.x, y: node.y },
         classes: node.classes.join(" ") + mark + (alone ? " alone" : ""),
