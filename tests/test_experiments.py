@@ -590,12 +590,12 @@ def test_the_command_prints_and_writes_the_page(bench, monkeypatch, capsys):
 
 
 def test_the_statistics_of_the_datasets(monkeypatch, tmp_path):
-    def found(name):
+    def found(name, **_):
         if name in ("mutag", "graph_sst2"):
             raise FileNotFoundError("no such data")
         return small()
 
-    monkeypatch.setattr("xdegree.experiments.datasets.load", found)
+    monkeypatch.setattr("xdegree.experiments.store.load", found)
     table = experiment("datasets")(Bench(tmp_path)).tables[0]
     rows = {row[0]: row for row in table.rows}
     assert rows["Tree-Cycles"][1:] == ("24", "54", "1", "2", "constant", "1,231", "3,410", "1", "2")
