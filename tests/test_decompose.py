@@ -657,9 +657,10 @@ def test_attention_taken_as_a_whole_weighs_values_as_they_are() -> None:
     assert_close(d.target, expected.detach())
 
 
-def test_a_softmax_as_output_is_taken_as_given_but_its_input_is_not_lost() -> None:
+def test_a_softmax_as_output_is_split_even_where_attention_is_taken_as_given() -> None:
     d = decompose(lambda x: torch.softmax(x, 1), X, groups=[[0]], options=Options(attention="whole"))
-    assert not d.target.any()
+    split = decompose(lambda x: torch.softmax(x, 1), X, groups=[[0]], options=Options(attention="split"))
+    assert_close(d.target, split.target)
     assert torch.equal(d.logits.target[0, 0], X[0])
 
 

@@ -203,7 +203,7 @@ class Reader:
         if not self.logits or not any(op_schema(op).squashes for op in last):
             return None
         found = self.output_at(self.path.steps, of, start)
-        return None if torch.allclose(found, outputs) else found
+        return None if torch.allclose(found, outputs.to(found.dtype)) else found
 
     def of_pairs(self) -> PairScores:
         """The scores of single nodes where they can be other than zero, from a pass that follows the messages.

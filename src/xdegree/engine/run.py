@@ -226,7 +226,7 @@ class Run(DispatchMode):
             return out
         call = Call(aten._softmax.default, out.total, self.groups, replace(self.options, attention="split"))
         with self.aside():
-            return Portions(out.total, found(call, out.before))
+            return _wrap(out.total, found(call, out.before), None)
 
     def _keep(self, out: Any) -> Any:
         """Remember messages that are not written out, for as long as they live."""
