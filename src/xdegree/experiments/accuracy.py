@@ -27,7 +27,8 @@ TOLERANCE = 0.03
 
 def run(bench: Bench) -> Outcome:
     """Train every model of every dataset and read off what it reaches; interrupted, the rest is not run."""
-    search, rows, notes, off, missing = _search(bench), [], [], [], []
+    search, rows, notes, off = _search(bench), [], [], []
+    missing: list[str] = []
     for name, kind in MODELS:
         try:
             found = [] if missing else [bench.trained(name, kind, seed) for seed in range(_seeds(bench, name))]
