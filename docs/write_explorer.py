@@ -49,7 +49,7 @@ def grouped(page: Any) -> None:
 
 
 def portraits(browser: Any, address: str) -> None:
-    wide = opened(browser, address, 1280, 1330)
+    wide = opened(browser, address, 1280, 1415)
     grouped(wide)
     wide.screenshot(path=IMAGES / "explorer.png")
     wide.click("#clear")
@@ -69,7 +69,7 @@ def portraits(browser: Any, address: str) -> None:
     wide.get_by_role("option", name="Sentences", exact=True).click()
     wide.wait_for_timeout(2000)
     wide.locator(".drawing").screenshot(path=IMAGES / "explorer-sentence.png")
-    small = opened(browser, address, 390, 2150)
+    small = opened(browser, address, 390, 1990)
     small.screenshot(path=IMAGES / "explorer-phone.png")
 
 

@@ -183,16 +183,20 @@ def test_nothing_sticks_out_of_the_page_of_many(page, tmp_path, explained, width
     assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
-FACTORY = """
+FACTORY = f"""
 import torch
-from test_many import molecules
+from xdegree.datasets import molecule_of
 from xdegree.models import GCN
 
 
 def many():
+    graphs = [molecule_of(smiles) for smiles in {SMILES}]
+    for number, (graph, smiles) in enumerate(zip(graphs, {SMILES})):
+        graph.smiles, graph.y = smiles, torch.tensor([number % 2])
     torch.manual_seed(0)
-    return GCN(14, 2, level="graph").eval(), (molecules(),)
+    return GCN(14, 2, level="graph").eval(), (graphs,)
 """
+"""Without the imports of this file, which a worker would have to do too."""
 
 
 def test_the_command_explains_many_and_reads_jobs(tmp_path, monkeypatch, capsys, explained):

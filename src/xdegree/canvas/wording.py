@@ -112,7 +112,8 @@ def account(result: Any, level: Level | None = None, *, node: str = "node") -> A
     baseline = getattr(result, "baseline_output", None)
     if isinstance(result, ExplanationTree):
         groups = result.leaves if level is None else level
-        what = f"single {node}s" if level is None else ("these groups" if len(level) > 1 else "this group")
+        some = f"the {len(result.leaves)} strongest single {node}s" if result.left_out else f"single {node}s"
+        what = some if level is None else ("these groups" if len(level) > 1 else "this group")
         parts = math.fsum(group.score for group in groups)
     else:
         found = result.scores.values() if isinstance(result.scores, Mapping) else [result.scores]

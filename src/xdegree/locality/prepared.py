@@ -14,6 +14,7 @@ from typing import Any, Union
 
 import torch
 from torch import Tensor, nn
+from torch_geometric.nn import MessagePassing
 
 from ..engine.portions import leaves
 from ..engine.sparse_rows import TooMuch
@@ -115,7 +116,7 @@ class PreparedCall:
     def __init__(self, model: Any, call: ModelCall, trust: bool = False) -> None:
         check_call(model, call)
         self.model, self.call, self.trust = model, call, trust or isinstance(call, StoredCall)
-        self.margin = 0
+        self.margin = int(_divides_by_degrees(model))
         """Hops that a cut needs beyond the rounds of messages: 1 where layers look at the degrees of neighbors."""
         self._marks: dict[str, Any] | None = None
         self._sources: dict[tuple[Of, str | None], Source] = {}
@@ -512,6 +513,12 @@ FIRST = 8
 """Edges that show what a model does."""
 FEW = 8
 """Rows that show whether their neighborhood is large enough."""
+
+
+def _divides_by_degrees(model: Any) -> bool:
+    """Whether layers are likely to, as a GCN: a guess that saves a pass where it is right."""
+    layers = (m for m in model.modules() if isinstance(m, MessagePassing)) if isinstance(model, nn.Module) else ()
+    return any(getattr(layer, "normalize", False) is True for layer in layers)
 
 
 def agree(output: Tensor, own: Tensor) -> bool:

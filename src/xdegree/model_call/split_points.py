@@ -389,7 +389,7 @@ def _check_features(x: Any, what: str, model: Any) -> Tensor:
         raise TypeError(f"{what} must be floating point to be split into portions (got {x.dtype}); {_advice(model)}")
     if x.dim() == 0:
         raise ValueError(f"{what} must have a row per {what.split(maxsplit=1)[0]} (got a single number)")
-    if not bool(x.isfinite().all()):
+    if not bool(x.sum().isfinite()) and not bool(x.isfinite().all()):  # the first question takes a tenth of the time
         bad = (~x.isfinite()).reshape(len(x), -1).any(1).nonzero().flatten().tolist()
         raise ValueError(f"{what} must be finite (got NaN or infinity at {short(bad)}); clean them first")
     return x

@@ -34,6 +34,7 @@ def plot_audit(audit: Any, way: Way | None = None) -> Figure:
         curves = {one.name: (shares, getattr(one.ways[way], side)) for one in audit.methods if way in one.ways}
         plot_curves(curves, xlabel="share of the nodes", ylabel=what, title=f"{title} ({WAY_NAMES[way]})", ax=ax)
         ax.axhline(audit.whole, c="#888888", lw=0.8, ls=":", gid="whole graph")
+        ax.annotate("all nodes", (shares[0], audit.whole), (0, -9), textcoords="offset points", size=7, c="#555555")
         if (legend := ax.get_legend()) is not None and ax is left:
             legend.remove()
     return figure_of(left)

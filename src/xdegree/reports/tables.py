@@ -123,9 +123,8 @@ class Listed:
     html: str
 
 
-def groups_table(tree: ExplanationTree | None, more: Mapping[str, Group] | Sequence[Group], canvas: Canvas) -> Listed:
-    """Given groups, then those of the tree with the largest scores; of single nodes there is a table already."""
-    given = list(more.items()) if isinstance(more, Mapping) else [("", group) for group in more]
+def groups_table(tree: ExplanationTree | None, given: Sequence[tuple[str, Group]], canvas: Canvas) -> Listed:
+    """Given groups by name, then those of the tree with the largest scores; single nodes have a table already."""
     grown = [] if tree is None else [group for group in tree.groups.values() if len(group.nodes) > 1]
     grown.sort(key=lambda group: (-abs(group.score), len(group.nodes)))
     groups = (*given, *(("", group) for group in grown[:MOST_ROWS]))
@@ -189,10 +188,14 @@ def settings_table(
             said |= {f"agglomeration, options: {name}": value for name, value in tree.options.to_dict().items()}
     said |= {name: version(name) for name in ("xdegree", "torch", "torch_geometric")}
     rows = [
-        f"<tr><th scope='row'>{escape(name)}</th><td>{_breakable('not set' if value is None else str(value))}</td></tr>"
+        f"<tr><th scope='row'>{escape(name)}</th><td>{_breakable(_said(value))}</td></tr>"
         for name, value in said.items()
     ]
     return _table(("setting", "value"), rows)
+
+
+def _said(value: object) -> str:
+    return "not set" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def _breakable(text: str) -> str:

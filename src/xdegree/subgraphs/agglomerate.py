@@ -37,7 +37,7 @@ Candidates = Literal["groups", "nodes"]
 Pair = tuple[Bits, Bits]
 """A group and a candidate for it."""
 MAX_NODES = 200
-"""Nodes that take part by default: more take minutes, and nobody reads a tree of them."""
+"""Nodes that take part by default: more take minutes, and a tree of them is too large to read."""
 
 
 def agglomerate(
