@@ -13,8 +13,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "benchmarks.md"
-SCRIPTS = ("engine", "cora", "sparse", "growth", "stores", "jobs", "explorer")
-QUICKER = ("engine", "cora", "sparse", "growth", "stores")
+SCRIPTS = ("engine", "cora", "sparse", "growth", "stores", "pick", "jobs", "explorer")
+QUICKER = ("engine", "cora", "sparse", "growth", "stores", "pick")
 """Those that have ``--quick``."""
 
 PREFACE = """\
@@ -34,7 +34,7 @@ def section(name: str, options: list[str]) -> str:
     """What one benchmark printed, below the first line of its description."""
     script, title = ROOT / "benchmarks" / f"{name}.py", title_of(name)
     options = options if name in QUICKER else []
-    if name == "jobs" and not os.environ.get("XDEGREE_DATA"):
+    if name in ("jobs", "pick") and not os.environ.get("XDEGREE_DATA"):
         return f"## {title}\n\nLeft out: $XDEGREE_DATA names no folder of data.\n"
     command = [sys.executable, str(script), *options]
     made = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 (our own script)

@@ -543,3 +543,16 @@ def test_to_dataframe(explained):
     frame = explained.to_dataframe()
     assert isinstance(frame, pandas.DataFrame)
     assert list(zip(frame["node"], frame["score"], strict=True)) == explained.top(99)
+
+
+@pytest.mark.parametrize("of", ["node", "feature", "edge", "edge_feature"])
+@pytest.mark.parametrize("options", [Options.paper(), Options(bound="none"), Options(activation="gate"), Options()])
+@pytest.mark.filterwarnings("ignore:single scores add up")
+def test_everything_is_scored_under_every_option(of, options):
+    model, weight = ready(GCNConv(4, 3)), torch.rand(EDGES.shape[1], dtype=torch.float64)
+    e = explain(model, X, EDGES, weight, index=5, of=of, options=options)
+    d = decompose(model, X, EDGES, weight, groups=[[5]], of=of, options=options) if of != "feature" else None
+    place = {"node": 5, "edge": 5, "edge_feature": 5}.get(of)
+    if d is not None:
+        assert_close(e.scores[place], d.target[0, 5, e.target])
+    assert e.options == options

@@ -354,6 +354,20 @@ def test_all_classes_at_once(reading):
         assert_close(e.class_scores, decompose(model, X, EDGES, groups=singles()).target[:, 5])
 
 
+@pytest.mark.parametrize("level", ["node", "graph"])
+def test_all_classes_of_edges(level):
+    model, index = net("gat", level), 5 if level == "node" else 0
+    e = explain(model, X, EDGES, index=index, of="edge")
+    groups = [[edge] for edge in range(EDGES.shape[1])]
+    assert_close(e.class_scores, decompose(model, X, EDGES, groups=groups, of="edge").target[:, index])
+    assert_close(e.class_scores[:, e.target], e.edge_scores, atol=0)
+    (u, v), score = e.top(1, by="impact")[0]
+    centred = e.class_scores - e.class_scores.mean(1, keepdim=True)
+    best = int(centred.norm(dim=1).argmax())
+    assert ([u, v], score) == (EDGES[:, best].tolist(), float(e.edge_scores[best]))
+    assert explain(model, X, EDGES, index=index, of="edge", reading="strength").class_scores is None
+
+
 def test_the_strength_reading_has_no_classes():
     assert explain(net(), X, EDGES, index=5, reading="strength").class_scores is None
 

@@ -9,8 +9,8 @@ import pytest
 import torch
 from helpers import EDGES, features, net
 
-from xdegree import Explanation, HeteroExplanation, agglomerate, explain
-from xdegree.canvas import alike, molecule_canvas, sentence_canvas, signed_colour
+from xdegree import Explanation, HeteroExplanation, agglomerate, explain, pick_subgraph
+from xdegree.canvas import alike, molecule_canvas, sentence_canvas, signed_colour, signed_text
 from xdegree.cli import main
 from xdegree.reports import report
 from xdegree.results.tree import Group
@@ -71,6 +71,16 @@ def test_a_long_molecule_stays_below_five_megabytes():
     smiles = "C" * 100 + "O"
     e = Explanation(torch.tensor([1.0, 0.0]), 0, 0, 101, torch.arange(101), node_scores=torch.linspace(-1, 1, 101))
     assert len(report(e, on=molecule_canvas(smiles)).html.encode()) < PLOTLY_LIMIT
+
+
+def test_a_picked_subgraph_is_listed_with_its_game():
+    model, x = net(level="graph"), features()
+    picked = pick_subgraph(model, x, EDGES, of="edge", size=2, objective="fidelity")
+    page = report(explain(model, x, EDGES), groups=[picked]).html
+    assert f"{picked.size} edges, score {signed_text(picked.score)} ({picked.game})" in page
+    unknown = replace(picked, contribution=None)
+    with pytest.raises(ValueError, match="not known of this subgraph"):
+        report(explain(model, x, EDGES), groups={"B": unknown})
 
 
 def test_the_question_of_a_link_is_about_the_link(of_node):

@@ -11,7 +11,7 @@ Many variants of the graph are computed in one pass, side by side, where the mod
 pass has the whole graph among them: if that does not get the model's own prediction, they are computed one by one.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Literal, get_args
 
@@ -240,7 +240,8 @@ class Removal:
     def _rows(self, stack: Stack, x: Tensor | None) -> Tensor | None:
         """The explained rows of a stack; None if its output has other rows."""
         call = stack.call if x is None else _with_x(stack.call, x.flatten(0, 1))
-        output = self._run(call)
+        known = {id(value) for value in self.call.tensors()}
+        output = self._run(call, [value for value in call.tensors() if id(value) not in known])
         if not isinstance(output, Tensor) or not output.dim() or len(output) != stack.num_rows:
             return None
         return output.reshape(stack.num_rows, -1)[stack.rows]
@@ -258,13 +259,17 @@ class Removal:
             raise ValueError(f"without these nodes the model predicts {len(values)} rows, not {num_rows}")
         return values[row]
 
-    def _run(self, call: ModelCall) -> Any:
-        """The model's output; one that draws random numbers gets the same ones in every pass, which takes longer."""
+    def _run(self, call: ModelCall, ours: Iterable[Tensor] = ()) -> Any:
+        """The model's output; one that draws random numbers gets the same ones in every pass, which takes longer.
+
+        Tensors that were made for this pass alone need not be copied before the model sees them.
+        """
+        given = [(value, value) for value in ours]
         if self._shadow is None:
             with torch.no_grad(), Plain(call.random_states):
-                return call.run(_without_caches(shadow_of(self.model)))
+                return call.run(_without_caches(shadow_of(self.model)), *given)
         with torch.no_grad():
-            return call.run(self._shadow)
+            return call.run(self._shadow, *given)
 
     def _of_type(self, kept: Tensor) -> dict[Any, Tensor]:
         return dict(zip(self.sizes, kept.split(list(self.sizes.values())), strict=True))

@@ -150,9 +150,13 @@ class DenseAnswer(Answer):
                 raise ValueError("edges are scored, but no edge_index [2, E] is among the model's arguments")
             inside = torch.isin(find_edge_index(place.call), among).all(0)  # type: ignore[arg-type]
             among, own, size = inside.nonzero().flatten(), place.edges, edges.shape[1]
-        score = score_edges if of == "edge" else score_entries
-        scores = _spread(score(reader, source, among), own, size)
-        return lambda number: {f"{of}_scores": scores[number]}
+        if of != "edge":
+            scores = _spread(score_entries(reader, source, among), own, size)
+            return lambda number: {f"{of}_scores": scores[number]}
+        single, classes = score_edges(reader, source, among)
+        each = _spread(single, own, size)
+        table = None if classes is None else _spread(classes, own, size)
+        return lambda n: {"edge_scores": each[n], "class_scores": None if table is None else table[n]}
 
     def _typed_scores(self, reader: Reader) -> Callable[[int], dict[str, Any]]:
         q, of = self.question, self.question.of

@@ -485,7 +485,7 @@ def _local(e: Explanation, batch: Any) -> Explanation:
         num_nodes=high - low,
         nodes=torch.arange(high - low, device=e.nodes.device),
         node_scores=nodes(e.node_scores),
-        class_scores=nodes(e.class_scores),
+        class_scores=(edges if e.of == "edge" else nodes)(e.class_scores),
         feature_scores=nodes(e.feature_scores),
         edge_index=None if e.edge_index is None else e.edge_index[:, inside] - low,
         edge_scores=edges(e.edge_scores),

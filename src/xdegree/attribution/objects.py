@@ -137,14 +137,22 @@ def score_typed_edges(reader: Reader, source: Source) -> dict[Any, Tensor]:
     return dict(zip(counts, scores.split(list(counts.values()), 1), strict=True))
 
 
-def score_edges(reader: Reader, source: Source, among: Tensor) -> Tensor:
-    """Scores of the messages along single edges, ``[rows, E]``; of the edges in ``among``, of others 0."""
-    x = reader.place.call.x
-    found = torch.zeros(len(reader.classes), len(source.rows), dtype=x.dtype, device=x.device)
-    if len(among):
-        groups = [[edge] for edge in among.tolist()]
-        found[:, among] = reader.by_row(source, groups).scores.t()
-    return found
+def score_edges(reader: Reader, source: Source, among: Tensor) -> tuple[Tensor, Tensor | None]:
+    """Scores of the messages along single edges, ``[rows, E]``, and for all classes, ``[rows, E, C]``.
+
+    Of the edges in ``among``; of others 0. Readings without classes give None.
+    """
+    x, rows = reader.place.call.x, len(reader.classes)
+    scores = torch.zeros(rows, len(source.rows), dtype=x.dtype, device=x.device)
+    if not len(among):
+        return scores, None
+    found = reader.by_row(source, [[edge] for edge in among.tolist()])
+    scores[:, among] = found.scores.t()
+    if found.classes is None:
+        return scores, None
+    classes = scores.new_zeros(*scores.shape, found.classes.shape[-1])
+    classes[:, among] = found.classes.movedim(0, 1)
+    return scores, classes
 
 
 def _score_types(reader: Reader, edges: EdgeScores | None, edge_index: Any, source: Source) -> ObjectScores:

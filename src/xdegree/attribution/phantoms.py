@@ -89,7 +89,10 @@ def warn_of_infinite(output: Any, what: str = "the model's output") -> None:
 
 def warn_of_the_whole(total: Any, target: Any, share: Any) -> None:
     """Warn where a group that holds everything contributes another number than the output."""
-    each = [part.reshape(len(part), -1).ge(1).all(1) for part in tree_flatten(share)[0] if part.numel()]
+    parts = tree_flatten(share)[0]
+    if not all(isinstance(part, Tensor) for part in parts):
+        return  # single nodes or features, each a group of its own
+    each = [part.reshape(len(part), -1).ge(1).all(1) for part in parts if part.numel()]
     groups = torch.stack(each).all(0).nonzero().flatten().tolist() if each else []
     for whole, part in zip(tree_flatten(total)[0], tree_flatten(target)[0], strict=True):
         if part is None or not groups or not whole.numel():

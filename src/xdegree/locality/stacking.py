@@ -13,6 +13,8 @@ from .prepared import subgraph_call
 
 AT_ONCE = 2**15
 """Nodes and edges of a stack at most: more at once do not fit into the cache of a processor, and take longer."""
+LARGE = 2**25
+"""Features of a stack, if a graph is so large that only a few copies of it go into one."""
 
 
 @dataclass(frozen=True)
@@ -47,8 +49,9 @@ class Variants:
     @property
     def at_once(self) -> int:
         """How many copies of all nodes and edges go into one pass."""
-        edges = find_edge_index(self.call)
-        return max(1, AT_ONCE // (len(self.call.x) + (0 if edges is None else edges.shape[1])))
+        edges, x = find_edge_index(self.call), self.call.x
+        size = len(x) + (0 if edges is None else edges.shape[1])
+        return max(1, AT_ONCE // size, min(8, LARGE // x.numel()))
 
     def stack(self, nodes: Tensor, edges: Tensor) -> Stack:
         """Variants with some nodes ``[K, N]`` and some of the edges between these, ``[K, E]``."""

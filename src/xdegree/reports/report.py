@@ -17,6 +17,7 @@ from ..canvas import Canvas, alike, described, explained_node, graph_canvas, out
 from ..results.explanation import Explanation
 from ..results.files import write_text
 from ..results.notebook import frame
+from ..results.subgraph import Subgraph
 from ..results.tree import ExplanationTree, Group
 from .tables import groups_table, meaning, prediction_table, settings_table, strongest_table
 from .views import scene
@@ -50,7 +51,7 @@ def report(
     tree: ExplanationTree | None = None,
     *,
     on: Canvas | None = None,
-    groups: Mapping[str, Group] | Iterable[Group] = (),
+    groups: Mapping[str, Group | Subgraph] | Iterable[Group | Subgraph] = (),
     classes: Sequence[str] | None = None,
     features: Sequence[str] | None = None,
     truth: Iterable[int] = (),
@@ -65,7 +66,8 @@ def report(
         tree: what `agglomerate` returned for the same prediction: adds the slider and the groups.
         on: how to draw: ``molecule_canvas(…)``, ``sentence_canvas(…)`` or ``graph_canvas(…)`` of `xdegree.canvas`; by
             default the nodes that can contribute, as a graph.
-        groups: further groups to list, with what they contribute; by name if they have names.
+        groups: further groups to list, with what they contribute, also what `pick_subgraph` returned; by name if they
+            have names.
         classes: names of the classes; their numbers by default.
         features: names of features, for explanations with ``of="feature"``; their numbers by default.
         truth: the nodes that should matter; drawn with a ring.
@@ -94,8 +96,7 @@ def report(
     link = f"link {explanation.index}" if explanation.level == "link" else None
     what = f"node {index}" if index is not None else link or f"this {canvas.kind}"
     heading = title or f"Why {_explained(explanation, classes)} for {what}?"
-    named = dict(groups) if isinstance(groups, Mapping) else {}
-    listed = groups_table(tree, named or tuple(groups), canvas)  # type: ignore[arg-type]
+    listed = groups_table(tree, _named(groups), canvas)
     content = {
         **scene(explanation, tree, canvas, index=index, truth=set(truth), classes=classes),
         "listed": [
@@ -121,6 +122,21 @@ def report(
         "library": _library(),
     }
     return HtmlReport(filled(text_of("page.html"), parts), heading)
+
+
+def _named(groups: Mapping[str, Group | Subgraph] | Iterable[Group | Subgraph]) -> list[tuple[str, Group]]:
+    """Groups with their names; a picked subgraph is named by its game, and listed with what it contributes."""
+    given = groups.items() if isinstance(groups, Mapping) else (("", group) for group in groups)
+    found = []
+    for name, group in given:
+        if not isinstance(group, Subgraph):
+            found.append((name, group))
+        elif group.contribution is None:
+            raise ValueError("the table lists what groups contribute, which is not known of this subgraph")
+        else:
+            said = f"{name or 'picked'}: {group.size} {group.of}s, score {signed_text(group.score)} ({group.game})"
+            found.append((said, Group(group.nodes, group.contribution)))
+    return found
 
 
 def _explained(e: Explanation, classes: Sequence[str] | None) -> str:

@@ -123,9 +123,8 @@ class Listed:
     html: str
 
 
-def groups_table(tree: ExplanationTree | None, more: Mapping[str, Group] | Sequence[Group], canvas: Canvas) -> Listed:
-    """Given groups, then those of the tree with the largest scores; of single nodes there is a table already."""
-    given = list(more.items()) if isinstance(more, Mapping) else [("", group) for group in more]
+def groups_table(tree: ExplanationTree | None, given: Sequence[tuple[str, Group]], canvas: Canvas) -> Listed:
+    """Given groups by name, then those of the tree with the largest scores; single nodes have a table already."""
     grown = [] if tree is None else [group for group in tree.groups.values() if len(group.nodes) > 1]
     grown.sort(key=lambda group: (-abs(group.score), len(group.nodes)))
     groups = (*given, *(("", group) for group in grown[:MOST_ROWS]))

@@ -33,7 +33,7 @@ class Explanation(Accounted):
     node_scores: Tensor | Any = None
     """``[N]``; 0 outside the computation graph. None if something else than nodes was scored."""
     class_scores: Tensor | None = None
-    """``[N, C]``: the same for every class."""
+    """``[N, C]``, or ``[E, C]`` of edges: the same for every class."""
     edge_index: Tensor | None = None
     """``[2, E]``: the edges of the whole graph, as the model got them."""
     edge_scores: Tensor | None = None
@@ -54,7 +54,8 @@ class Explanation(Accounted):
         if self.edge_index is not None:
             # Whether its nodes are between 0 and n - 1 is asked of files only: it takes a look at all edges.
             require(self.edge_index.dim() == 2 and len(self.edge_index) == 2, "edge_index must be [2, E]")
-        for name, rows in (("node", n), ("class", n), ("feature", n), ("edge", e), ("edge_feature", e)):
+        each = e if self.of == "edge" else n
+        for name, rows in (("node", n), ("class", each), ("feature", n), ("edge", e), ("edge_feature", e)):
             scores = getattr(self, f"{name}_scores")
             fits = scores is None or (scores.dim() > 0 and len(scores) == rows)
             require(fits, f"{name}_scores must have one row per {'edge' if rows is e else 'node'} ({rows})")

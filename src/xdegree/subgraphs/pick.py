@@ -16,7 +16,7 @@ from ..removal import Task
 from ..results.subgraph import GAMES, Chosen, Control, Objective, Subgraph, Without
 from ..results.tree import ExplanationTree
 from .adjacency import Bits
-from .agglomerate import MAX_NODES, Growth, grown_tree
+from .agglomerate import Growth, grown_tree
 from .choice import Choice
 from .contextual import Scorer
 from .games import Contributions, Game
@@ -44,7 +44,7 @@ def pick_subgraph(
     target: int | None = None,
     task: Task | None = None,
     directed: bool | None = None,
-    passes: int = 4000,
+    passes: int | None = None,
     beam: int = 8,
     tree: ExplanationTree | None = None,
     seed: int = 0,
@@ -93,6 +93,7 @@ def pick_subgraph(
         directed: whether the two directions of an edge are chosen one by one; by default where some edge has no
             reverse, or one with other features.
         passes: the budget of the search: how many variants of the graph (or, for contributions, groups) are computed.
+            By default 3,000, or fewer (but 200 at least) where all of them would have more than 10⁸ features.
         beam: how many pieces go on at every step.
         tree: an agglomeration that guides the search for a piece of nodes; grown by default.
         seed: of the random subgraphs, and of the tree's contexts.
@@ -116,26 +117,25 @@ def pick_subgraph(
     units = choice.units
     game, contributions = Game(choice.removal(task), units, without), Contributions(choice.reader, units)
     judge: Game | Contributions = game if objective == "fidelity" else contributions
+    passes = passes or max(200, min(3000, 10**8 // choice.place.call.x.numel()))
     most = min(size or max(1, int((share or 0) * units.count + 1e-9)), units.count)
     search = Search(judge, most, passes, 64 * torch.finfo(choice.place.call.x.dtype).eps, progress)
     around = choice.around(graph, connected)
     if connected:
         assert around is not None
-        guides: list[Bits] = []
-        if of == "node":
-            scorer = Scorer.of(
-                *(prepared, index, target, reading, layer, options, memory, graph, contexts, seed, baseline, steps),
-                max_nodes=MAX_NODES,
-            )
-            guides = [
-                choice.bits(group, "a group of the tree") for group in (tree or grown_tree(scorer, Growth())).groups
-            ]
+        if of == "node" and tree is None:
+            growth = Growth()
+            how = reading, layer, options, memory, graph, contexts, seed, baseline, steps, growth.max_nodes
+            tree = grown_tree(Scorer.of(prepared, index, target, *how), growth)
+        groups = tree.groups if tree is not None and of == "node" else ()
+        guides = [choice.bits(group, "a group of the tree") for group in groups]
         search.grow(around, beam, guides)
     else:
-        others = [random_groups(units.count, most, DRAWS, seed)]
+        families = search.prefixes(_best_first(_orders(choice, judge, passes)))
+        families.append(random_groups(units.count, most, DRAWS, seed))
         if around is not None:
-            others.append(search.grow(around, NARROW))
-        search.climb(_best_first(_orders(choice, judge, passes)), others)
+            families.append(search.grow(around, NARROW))
+        search.climb(families)
     best = search.best()
     plus, minus = game.fidelities([best])[0]
     drawn = judge.scores(random_groups(units.count, best.bit_count(), DRAWS, seed, around if connected else None))
@@ -208,7 +208,7 @@ def _check(
         raise ValueError(f"say how large the subgraph may be: size or share, one of them (got {size}, {share})")
     for name, value in (("size", size), ("beam", beam), ("passes", passes)):
         whole = isinstance(value, int) and not isinstance(value, bool) and value >= 1
-        if not whole and not (name == "size" and value is None):
+        if not whole and not (name != "beam" and value is None):
             raise ValueError(f"{name} must be an integer, at least 1 (got {value!r})")
     number = isinstance(share, int | float) and not isinstance(share, bool) and 0 < share <= 1
     if share is not None and not number:

@@ -12,6 +12,8 @@ from .games import Units
 
 SWAPS = 8
 """A swap is tried for the best so many to add, with the best so many to leave out."""
+POOL = 4
+"""Steps add what is among the first of some order: so many times as many as a set may have, and 16 at least."""
 
 
 class Judge(Protocol):
@@ -44,6 +46,7 @@ class Search:
         self._judge, self._count, self._most = judge, judge.units.count, most
         self._budget, self._rounding, self._step = budget, rounding, 1e-30
         self.scores: dict[Bits, float] = {}
+        self._pool: Bits = (1 << self._count) - 1
         self._bar = tqdm(total=budget, desc="subgraph", unit="pass", delay=2, disable=None if progress else True)
 
     def best(self) -> Bits:
@@ -58,15 +61,19 @@ class Search:
 
     # Any set: the prefixes of orders, then steps and swaps from the best of each.
 
-    def climb(self, orders: Sequence[Sequence[int]], others: Sequence[Sequence[Bits]] = ()) -> None:
-        """From the best prefix of each order: add, leave out or swap a unit, as long as that helps.
+    def prefixes(self, orders: Sequence[Sequence[int]]) -> list[list[Bits]]:
+        """The first few of each order, up to the largest size: families to climb from."""
+        first = max(16, POOL * self._most)
+        self._pool = union(unit for order in orders for unit in order[:first])
+        found = [[union(order[:size]) for size in range(1, self._most + 1)] for order in orders]
+        self._score([group for family in found for group in family])
+        return found
 
-        Other sets to begin with are given in families, of which the best takes part.
-        """
-        prefixes = [[union(order[:size]) for size in range(1, self._most + 1)] for order in orders]
-        families = [*prefixes, *others]
-        self._score([group for some in families for group in some])
-        known = [[group for group in some if group in self.scores] for some in families]
+    def climb(self, families: Iterable[Iterable[Bits]]) -> None:
+        """From the best of each family: add, leave out or swap a unit, for as long as that helps."""
+        families = [list(family) for family in families]
+        self._score([group for family in families for group in family])
+        known = [[group for group in family if group in self.scores] for family in families]
         active, seen = list(dict.fromkeys(min(some, key=self._rank) for some in known if some)), set[Bits]()
         while active and not self.is_over:
             seen.update(active)
@@ -78,7 +85,7 @@ class Search:
 
     def _steps(self, front: Bits) -> list[Bits]:
         """With one unit less or more. One more than allowed is no result, but tells what to swap in."""
-        return [group for group in (front ^ 1 << unit for unit in range(self._count)) if group]
+        return [group for group in (front ^ 1 << unit for unit in members(self._pool | front)) if group]
 
     def _swaps(self, front: Bits) -> list[Bits]:
         steps = sorted((group for group in self._steps(front) if group in self.scores), key=self._rank)
