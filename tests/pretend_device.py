@@ -149,8 +149,8 @@ def pretend_device() -> Iterator[PretendDevice]:
         mock.patch.object(Tensor, "to", to, create=True),
         mock.patch.object(Tensor, "numpy", numpy, create=True),
         mock.patch.object(Tensor, "new_tensor", lambda x, data, **kw: torch.tensor(data, device=x.device, **kw)),
-        mock.patch("xdegree.engine.run._disable_current_modes", all_but_this),
-        mock.patch("xdegree.engine.portions._disable_current_modes", all_but_this),
+        mock.patch("xdegree.engine.run.without_modes", all_but_this),
+        mock.patch("xdegree.engine.portions.without_modes", all_but_this),
     ]
     before = torch._C._only_lift_cpu_tensors()
     torch._C._set_only_lift_cpu_tensors(True)
