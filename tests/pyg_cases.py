@@ -327,7 +327,7 @@ NOT_COVERED: dict[str, dict[str, str]] = {
         "WLConv": "It gives nodes the numbers of hashed colours, which cannot carry portions.",
     },
     "aggr": {
-        "EquilibriumAggregation": "It descends a gradient inside its forward pass, whose steps have no rule.",
+        "EquilibriumAggregation": "It takes gradients inside of its forward pass; what portions contribute to one has no rule.",
     },
     "pool": {
         **dict.fromkeys(("KNNIndex", "L2KNNIndex", "MIPSKNNIndex", "ApproxL2KNNIndex", "ApproxMIPSKNNIndex"), _INDEX),

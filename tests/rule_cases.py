@@ -13,7 +13,8 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 import torch_geometric.utils
-from torch import Tensor
+from torch import Tensor, nn
+from torch_geometric.nn import SortAggregation
 from torch_geometric.nn.conv.gcn_conv import gcn_norm
 
 from xdegree.engine.options import Options
@@ -533,7 +534,8 @@ _SHAPES: dict[str, dict[str, Callable[[Tensor], Any]]] = {
     "masked_select": {"entries": lambda x: x.masked_select(MASK), "broadcast": lambda x: x.masked_select(MASK[:, :1])},
     "trace": {"square": lambda x: x[:4].trace()},
     "block_diag": {"blocks": lambda x: torch.block_diag(x[:2], x[2:])},
-    "as_strided": {"windows": lambda x: x.as_strided((3, 4), (4, 2), 1)},
+    "as_strided": {"windows": lambda x: x.as_strided((3, 4), (4, 2), 1), "diagonal": lambda x: (2 * x).fill_diagonal_(0.0)},
+    "take": {"entries": lambda x: torch.take(x, SCRAMBLED), "of a row": lambda x: x[1].take(torch.tensor([3, 0]))},
     "masked_scatter": {"onto portions": lambda x: x.masked_scatter(MASK, x.flip(0))},
     "index_fill": {
         "number": lambda x: x.index_fill(0, torch.tensor([1, 3]), 0.0), "portion": lambda x: x.index_fill(1, torch.tensor([2]), x[0, 0]),
@@ -705,7 +707,19 @@ PRODUCT += [
     case("lerp", "weight of portions", lambda x: torch.lerp(x, x.flip(0), x[0].expand(6, 4)),
          lambda g, b, o: g + bilinear(lambda p, q: (p.flip(0) - p) * q[0])(g, b, o)),
     case("glu", "gate", F.glu, glu_twin),
+    case("xlogy", "of a constant", lambda x: torch.xlogy(x, X2.abs() + 1), linear(lambda g: g * (X2.abs() + 1).log())),
+    case("xlogy", "by a constant", lambda x: torch.xlogy(X2, x), lambda g, b, o: X2 * proportional(torch.log)(g, b, o), positive=True),
+    case("xlogy", "by a number", lambda x: torch.xlogy(2.0, x), lambda g, b, o: 2 * proportional(torch.log)(g, b, o), positive=True),
+    case("xlogy", "of portions", lambda x: torch.xlogy(x, x), lambda g, b, o: xlogy_twin(g, b, o), positive=True),  # noqa: PLW0108 (defined below)
 ]  # fmt: skip
+
+
+def xlogy_twin(gamma: Tensor, beta: Tensor, options: Options) -> Tensor:
+    """x·log x, a product of x and its logarithm, which is shared by magnitude."""
+    log = proportional(torch.log)(gamma, beta, options)
+    rest = (gamma + beta).log() - log
+    mixed = (gamma * rest + beta * log) / 2
+    return gamma * log + (mixed if options.product == "share" else 0)
 
 
 def lerp_twin(gamma: Tensor, beta: Tensor, options: Options) -> Tensor:
@@ -931,6 +945,31 @@ WON_ALONG: dict[str, Along] = {
     "cumprod": lambda t, d, keep: t.cumprod(d),
 }  # fmt: skip
 
+
+class Sorted(nn.Module):
+    """The first k rows of each of two graphs, by their last column."""
+
+    def __init__(self, k: int) -> None:
+        super().__init__()
+        self.pool = SortAggregation(k)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.pool(x, torch.tensor([0, 0, 0, 0, 1, 1]))
+
+
+def sorted_twin(k: int) -> Twin:
+    def twin(gamma: Tensor, beta: Tensor, _: Options) -> Tensor:
+        out = torch.zeros(2, k, gamma.shape[1], dtype=gamma.dtype)
+        for graph, nodes in enumerate(([0, 1, 2, 3], [4, 5])):
+            order = sorted(nodes, key=lambda n: -(gamma + beta)[n, -1].item())
+            for place, node in enumerate(order[:k]):
+                out[graph, place] = gamma[node]
+        return out.reshape(2, -1)
+
+    return twin
+
+
+SHAPE += [case("sort_aggregation", f"k = {k}", Sorted(k), sorted_twin(k)) for k in (2, 3, 7)]
 RULE_CASES = [*LINEAR, *PRODUCT, *ACTIVATION, *ATTENTION, *NORMALISATION, *AGGREGATION, *STATISTICS, *GRID, *SHAPE]
 WITHOUT_TWIN = {"item", "lazy_conjugate"}  # refuse, see REFUSED in torch_cases.py
 UNMET = {  # operations that no case can meet, and why

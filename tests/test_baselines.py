@@ -6,6 +6,7 @@ import pytest
 import torch
 from helpers import EDGES, both_ways, features, net, ready
 from torch import nn
+from torch_geometric.explain import PGExplainer
 from torch_geometric.nn import GCNConv
 from torch_geometric.nn.conv.gcn_conv import gcn_norm
 
@@ -32,7 +33,7 @@ from xdegree.baselines import (
 )
 from xdegree.baselines.interface import edges_to_nodes, with_edge_weights
 from xdegree.baselines.lrp import passed_back, walk_layers
-from xdegree.models import GAT, GCN
+from xdegree.models import GAT, GCN, HybridGAT
 
 LEVELS = pytest.mark.parametrize("level", ["node", "graph"])
 SMALL = {"GNNExplainer": {"epochs": 3}, "SubgraphX": {"rollouts": 2, "samples": 3}, "attention": {}}
@@ -284,7 +285,7 @@ def walks_of(explained, gamma):
     net_, x, edges = explained.model, explained.x, explained.edge_index
     n, hidden, steps = len(x), [x], []
     for number, conv in enumerate(net_.convs):
-        if isinstance(net_, GCN):
+        if isinstance(conv, GCNConv):
             links, share = gcn_norm(edges, None, n, dtype=x.dtype)
         else:
             _, (links, share) = conv(hidden[-1], edges, return_attention_weights=True)
@@ -312,7 +313,7 @@ def walks_of(explained, gamma):
     return found
 
 
-@pytest.mark.parametrize("kind", [GCN, GAT])
+@pytest.mark.parametrize("kind", [GCN, GAT, HybridGAT])
 @LEVELS
 def test_gnn_lrp_is_the_sum_over_walks(kind, level):
     small = ready(kind(2, 2, hidden=3, layers=2, level=level))
@@ -427,3 +428,15 @@ def test_degree_is_explain():
 def test_contextual_without_contexts_is_the_contribution():
     explained = one()
     torch.testing.assert_close(contextual(Contexts(kind="none"))(explained).node, degree()(explained).node)
+
+
+def test_coefficients_of_one_pg_explainer_are_not_those_of_the_next():
+    """PyG keeps them at the class."""
+    usual = dict(PGExplainer.coeffs)
+    explained = one()
+    own = pg_explainer([explained], epochs=1, progress=False, edge_size=100.0, temp=[9.0, 9.0])
+    assert usual == PGExplainer.coeffs
+    other = pg_explainer([explained], epochs=1, progress=False)
+    assert not torch.equal(own(explained).edge, other(explained).edge)
+    size = gnn_explainer(epochs=5, edge_size=50.0)(explained).edge
+    assert size.sum() < gnn_explainer(epochs=5, edge_size=0.0)(explained).edge.sum()

@@ -99,9 +99,9 @@ def test_data_without_what_the_model_needs():
         def forward(self, x, edge_index, edge_weight):
             return x
 
-    with pytest.raises(ValueError, match="no node features x") as error:
+    with pytest.raises(TypeError, match="node features must be a float tensor") as error:
         decompose(net(), Data(edge_index=EDGES), groups=[[0]])
-    says(error, "edge_index")
+    says(error, "argument x", "NoneType", "start=")
     with pytest.raises(ValueError, match="edge_weight") as error:
         decompose(Weighted(), Data(x=X, edge_index=EDGES), groups=[[0]])
     says(error, "does not have", "edge_index", "edge_weight=")
@@ -509,7 +509,7 @@ def test_strength_without_any_layer():
     says(error, 'layer="…"')
 
 
-@pytest.mark.parametrize("output", [lambda x: (x, x), lambda x: {"a": x}, lambda x: x.argmax(1)])
+@pytest.mark.parametrize("output", [lambda x: (x, x), lambda x: {"a": x, "b": x}, lambda x: x.argmax(1)])
 def test_explain_needs_one_float_tensor(output):
     with pytest.raises(TypeError, match="one float tensor"):
         explain(lambda x, edge_index: output(x), X, EDGES, index=0)

@@ -406,6 +406,22 @@ def test_settings_are_compared_by_validation_loss(bench, monkeypatch):
         assert sum("used" in row[5] for row in rows) == 1
 
 
+def test_models_that_were_not_trained_are_said(bench, monkeypatch):
+    monkeypatch.setattr(accuracy, "MODELS", (("tree_cycles", "GCN"), ("mutag", "GCN"), ("mutag", "GAT")))
+    monkeypatch.setattr(accuracy, "SEARCHED", ())
+    trained = Bench.trained
+
+    def interrupted(self, name, *given):
+        if name == "mutag":
+            raise KeyboardInterrupt
+        return trained(self, name, *given)
+
+    monkeypatch.setattr(Bench, "trained", interrupted)
+    table = accuracy.run(bench).tables[0]
+    assert [row[0] for row in table.rows] == ["Tree-Cycles"]
+    assert table.notes[-2:] == ("Not run: mutag, GCN.", "Not run: mutag, GAT.")
+
+
 def test_the_one_reading_is_chosen_on_other_data(bench, monkeypatch):
     monkeypatch.setattr(fixed_reading, "COLUMNS", (("tree_cycles", "GCN"),))
     monkeypatch.setattr(fixed_reading, "load", lambda name, origin, seed: small())
@@ -590,12 +606,12 @@ def test_the_command_prints_and_writes_the_page(bench, monkeypatch, capsys):
 
 
 def test_the_statistics_of_the_datasets(monkeypatch, tmp_path):
-    def found(name):
+    def found(name, **_):
         if name in ("mutag", "graph_sst2"):
             raise FileNotFoundError("no such data")
         return small()
 
-    monkeypatch.setattr("xdegree.experiments.datasets.load", found)
+    monkeypatch.setattr("xdegree.experiments.store.load", found)
     table = experiment("datasets")(Bench(tmp_path)).tables[0]
     rows = {row[0]: row for row in table.rows}
     assert rows["Tree-Cycles"][1:] == ("24", "54", "1", "2", "constant", "1,231", "3,410", "1", "2")

@@ -305,8 +305,13 @@ def test_inputs_that_do_not_fit():
     bad = {**X, "paper": X["paper"].clone().fill_(float("nan"))}
     with pytest.raises(ValueError, match="node features of type 'paper' must be finite"):
         explain(model, bad, EDGES, index=1)
-    with pytest.raises(TypeError, match="wrap it so that it takes x_dict and edge_index_dict"):
-        explain(lambda data: model(data.x_dict, data.edge_index_dict), DATA, index=1)
+
+
+def test_a_model_that_takes_the_data():
+    model = model_of("HeteroConv")
+    e = explain(lambda data: model(data.x_dict, data.edge_index_dict), DATA, index=1)
+    own = explain(model, X, EDGES, index=1)
+    assert {k: s.tolist() for k, s in e.node_scores.items()} == {k: s.tolist() for k, s in own.node_scores.items()}
 
 
 def test_a_missing_rule_names_the_layer():

@@ -260,3 +260,15 @@ def test_in_a_notebook_it_is_a_frame_of_bounded_height(page, of_node, tmp_path):
     page.goto((tmp_path / "cell.html").as_uri())
     page.frame_locator("iframe").locator("body[data-ready]").wait_for(timeout=60_000)
     assert "for node 5?" in page.frame_locator("iframe").locator("h1").inner_text()
+
+
+def test_a_printed_drawing_covers_nothing(opened, of_node):
+    page = opened(report(*of_node))
+    page.emulate_media(media="print")
+    page.evaluate("() => window.dispatchEvent(new Event('beforeprint'))")
+    picture, caption = (page.locator(where).first.bounding_box() for where in ("#picture .main-svg", "#caption"))
+    assert picture["width"] <= 640
+    assert picture["y"] + picture["height"] <= caption["y"] + 1
+    page.evaluate("() => window.dispatchEvent(new Event('afterprint'))")
+    page.emulate_media(media="screen")
+    page.wait_for_function("() => find('picture').querySelector('.main-svg').getBoundingClientRect().width > 640")

@@ -67,6 +67,7 @@ def test_rule_obeys_the_laws(case: RuleCase, options: Options) -> None:
 
 @pytest.mark.filterwarnings("ignore:the model's output is not finite")
 @pytest.mark.parametrize("case", RULE_CASES, ids=lambda case: f"{case.rule}: {case.name}")
+@pytest.mark.filterwarnings("ignore:the model.s output is not finite")
 def test_rule_makes_no_nan_of_zeros(case: RuleCase) -> None:
     """0/0 is where the authors' code gives NaN."""
     x = torch.zeros(6, 4, dtype=torch.float64)

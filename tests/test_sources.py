@@ -539,11 +539,14 @@ def test_the_default_precision_does_not_matter():
         torch.set_default_dtype(torch.float32)
 
 
-def test_whole_numbers_without_a_start_name_the_embedding():
+def test_the_only_embedding_is_found():
     model = ready(Embedded(net()))
-    for ask in (explain, lambda *a, **_: decompose(*a, groups=[[0]]), lambda *a, **_: check(*a)):
-        with pytest.raises(TypeError, match="start='emb'"):
-            ask(model, Z, EDGES, index=5)
+    assert_close(
+        explain(model, Z, EDGES, index=5).node_scores, explain(model, Z, EDGES, index=5, start="emb").node_scores
+    )
+    d, named = (decompose(model, Z, EDGES, groups=[[0]], **start) for start in ({}, {"start": "emb"}))
+    assert_close(d.target, named.target)
+    assert check(model, Z, EDGES).rows == check(model, Z, EDGES, start="emb").rows
     with pytest.raises(TypeError, match=r"x\.float\(\)"):
         explain(net(), Z, EDGES, index=5)
 
@@ -554,8 +557,7 @@ def test_starts_that_cannot_be():
         explain(model, Z, EDGES, index=5, start="table")
     with pytest.raises(ValueError, match="modules are"):
         decompose(lambda z, edge_index: model(z, edge_index) * 2, Z, EDGES, groups=[[0]], start="emb")
-    with pytest.raises(ValueError, match="does not go with of='edge'"):
-        explain(model, Z, EDGES, index=5, start="emb", of="edge")
+    assert explain(model, Z, EDGES, index=5, start="emb", of="edge").edge_scores.any()
     graph = ready(Embedded(net(level="graph")))
     with pytest.raises(TypeError, match=r"start='inner\.lin2' must give one float row per node"):
         explain(graph, Z, EDGES, start="inner.lin2")

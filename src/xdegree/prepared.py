@@ -56,6 +56,7 @@ def prepare(
     model: Callable[..., Any],
     *args: Any,
     trust_neighborhood: bool = False,
+    start: Any = None,
     model_kwargs: Mapping[str, Any] | None = None,
     **kwargs: Any,
 ) -> Prepared:
@@ -65,10 +66,11 @@ def prepare(
         model: a PyG model or any callable that computes with PyTorch.
         *args: the model's arguments, node features first, or a PyG ``Data`` or stores in their place, as in `explain`.
         trust_neighborhood: for graphs too large for one plain pass, as in `explain`.
+        start: where the rows of nodes are, as in `explain`.
         model_kwargs: keyword arguments of the model whose names are taken by this function.
         **kwargs: all other keyword arguments of the model.
     """
-    prepared = Prepared.of(model, args, {**kwargs, **(model_kwargs or {})}, trust_neighborhood)
+    prepared = Prepared.of(model, args, {**kwargs, **(model_kwargs or {})}, trust_neighborhood, start)
     assert isinstance(prepared, Prepared)
     prepared.remember()
     return prepared

@@ -8,19 +8,23 @@ A law takes the model with its arguments, node features first, and raises `Broke
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from .attribution.decompose import decompose
+from .attribution.decompose import decompose_source
 from .attribution.phantoms import LIMIT, SCALES, largest_of
 from .engine.options import Options
+from .engine.portions import leaves
 from .engine.torch_private import TorchDispatchMode, tree_flatten, tree_map
 from .locality.message_flow import watched_pass
-from .model_call.call import ModelCall, as_table, find_edge_index, model_call
+from .model_call.call import ModelCall, as_table, find_edge_index, mapped_tensors, model_call
+from .model_call.groups import number_of, some
 from .model_call.shadow_model import run_plain
+from .model_call.split_points import find_source
+from .model_call.starts import located
 
 TOLERANCE = 1e-9
 BOUND = LIMIT
@@ -47,17 +51,24 @@ class Case:
     def decompose(self, groups: Any, call: ModelCall | None = None) -> Any:
         """The decomposition for some groups, of these arguments or of others."""
         call = call or self.call
-        return decompose(self.model, *call.args, groups=groups, options=self.options, model_kwargs=call.kwargs)
+        source = find_source(call)
+        return decompose_source(self.model, call, source, groups, (), self.options, None)
 
-    def plain(self, x: Tensor) -> list[Tensor]:
+    def plain(self, x: Any) -> list[Tensor]:
         """What the model itself gives."""
-        leaves = tree_flatten(run_plain(self.model, self.call, (self.call.x, x.clone())))[0]
-        return [leaf for leaf in leaves if isinstance(leaf, Tensor) and leaf.is_floating_point()]
+        found = tree_flatten(run_plain(self.model, self.call, (self.call.x, mapped_tensors(Tensor.clone, x))))[0]
+        return [leaf for leaf in found if isinstance(leaf, Tensor) and leaf.is_floating_point()]
 
-    def groups(self, count: int = 5) -> Tensor:
-        """Some groups of random nodes."""
+    def groups(self, count: int = 5) -> Any:
+        """Some groups of random nodes, a mask or a dict of them by type."""
         generator = torch.Generator().manual_seed(self.seed)
-        return torch.rand(count, len(self.call.x), generator=generator).lt(0.4).to(self.call.x.device)
+        return mapped_tensors(
+            lambda x: torch.rand(count, len(x), generator=generator).lt(0.4).to(x.device), self.call.x
+        )
+
+    def one_group(self, nodes: bool) -> Any:
+        """The group of all nodes, or that of none."""
+        return mapped_tensors(lambda x: torch.full((1, len(x)), nodes, device=x.device), self.call.x)
 
 
 def law_total(case: Case) -> None:
@@ -70,14 +81,14 @@ def law_total(case: Case) -> None:
 
 def law_nothing(case: Case) -> None:
     """The empty group contributes 0."""
-    for target in case.targets([[]]):
+    for target in case.targets(case.one_group(False)):
         if bool((target != 0).any()):
             raise BrokenLaw(f"the empty group contributes up to {target.abs().max():.3g} instead of 0")
 
 
 def law_everything(case: Case) -> None:
     """The group of all nodes contributes everything (rules without softmax)."""
-    d = case.decompose([range(len(case.call.x))])
+    d = case.decompose(case.one_group(True))
     for total, target in zip(tree_flatten(d.total)[0], tree_flatten(d.target)[0], strict=True):
         if target is not None:
             _expect_close(target[0], total, "the group of all nodes does not contribute everything")
@@ -95,13 +106,15 @@ def law_one_pass(case: Case) -> None:
     """K answers of one pass equal K single passes."""
     groups = case.groups()
     together = case.targets(groups)
-    for number in range(len(groups)):
-        for target, alone in zip(together, case.targets(groups[number : number + 1]), strict=True):
+    for number in range(number_of(groups)):
+        for target, alone in zip(together, case.targets(some(groups, slice(number, number + 1))), strict=True):
             _expect_close(target[number], alone[0], f"group {number} of one pass differs from a pass of its own")
 
 
 def law_renumber(case: Case) -> None:
     """Renumbering the nodes renumbers the answer."""
+    if not isinstance(case.call.x, Tensor):
+        raise BrokenLaw("the law of numbering is about graphs with one type of nodes")
     n, edge_index = len(case.call.x), find_edge_index(case.call)
     order = torch.randperm(n, generator=torch.Generator().manual_seed(case.seed)).to(case.call.x.device)
     place = torch.empty_like(order)
@@ -112,7 +125,8 @@ def law_renumber(case: Case) -> None:
             return place[value]
         return value[order] if isinstance(value, Tensor) and value.dim() and len(value) == n else value
 
-    call = ModelCall(tree_map(renumber, case.call.args), tree_map(renumber, dict(case.call.kwargs)))
+    args, kwargs = tree_map(renumber, case.call.args), tree_map(renumber, dict(case.call.kwargs))
+    call = replace(case.call, args=args, kwargs=kwargs).of_nodes(order)
     groups = case.groups()
     for target, moved in zip(case.targets(groups), case.targets(groups[:, order], call), strict=True):
         per_node = target.dim() > 1 and target.shape[1] == n
@@ -204,6 +218,8 @@ def check_laws(
     laws: Iterable[str] = ALWAYS,
     options: Options | None = None,
     seed: int = 0,
+    start: Any = None,
+    output: Any = None,
     **kwargs: Any,
 ) -> None:
     """Check laws on a model or an operation; node features in float64, as equality is claimed.
@@ -215,11 +231,14 @@ def check_laws(
             its own ``"nothing"`` too.
         options: the choices among rules that are checked.
         seed: of the random groups.
+        start: where the rows of nodes are, as in `explain`.
+        output: which part of the output is meant, as in `explain`.
         **kwargs: further arguments of the model.
     """
-    call = model_call(model, args, kwargs)
-    if call.x.dtype != torch.float64:
-        raise TypeError(f"laws claim equality, so they are checked in float64 (got features of {call.x.dtype})")
+    call = located(model, replace(model_call(model, args, kwargs), part=output), start)
+    dtypes = {x.dtype for x in leaves(call.x)}
+    if dtypes != {torch.float64}:
+        raise TypeError(f"laws claim equality, so they are checked in float64 (got features of {dtypes})")
     case = Case(model, call, Options.of(options), seed)
     for name in laws:
         if name not in LAWS:

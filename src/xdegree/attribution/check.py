@@ -56,13 +56,18 @@ def check(
     model: Callable[..., Any],
     *args: Any,
     of: Of = "node",
-    start: str | None = None,
+    start: Any = None,
+    output: Any = None,
     model_kwargs: Mapping[str, Any] | None = None,
     **kwargs: Any,
 ) -> Report:
-    """Survey a model: one forward pass with no groups at all tells which rules it needs."""
-    call = PreparedCall.of(model, args, {**kwargs, **(model_kwargs or {})}).sample
-    source = find_source(model, call, of, start)
+    """Survey a model: one forward pass with no groups at all tells which rules it needs.
+
+    Of a model with several outputs, ``output`` names the one that is meant: what does not reach it needs no rules.
+    """
+    prepared = PreparedCall.of(model, args, {**kwargs, **(model_kwargs or {})}, start=start)
+    call = prepared.of_part(output).sample if output is not None else prepared.sample
+    source = find_source(call, of)
     run = survey(model, call, source)
     if not run.missing:
         source.finish()

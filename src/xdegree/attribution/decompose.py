@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from ..engine.masked_rows import Masks
 from ..engine.options import DEFAULT, Options
-from ..engine.portions import LostPortionsError, Portions, carries, target_of, total_of
+from ..engine.portions import LostPortionsError, Portions, carries, leaves, target_of, total_of
 from ..engine.process_state import Memory, budget
 from ..engine.registry import MissingRuleError
 from ..engine.run import NeedsDense, Run
@@ -18,9 +18,10 @@ from ..engine.sparse_rows import ActiveRows, Entries, NeedsWhole, Singles, Spars
 from ..engine.torch_private import tree_flatten, tree_iter, tree_map, tree_unflatten
 from ..locality.prepared import Model, PreparedCall
 from ..model_call.call import ModelCall, check_call, mapped_tensors, model_call
-from ..model_call.groups import number_of, shares, some
+from ..model_call.groups import by_ids, ids_of, number_of, shares, some
 from ..model_call.shadow_model import shadow_of
 from ..model_call.split_points import Of, Path, Source, find_source
+from ..model_call.starts import located
 from .phantoms import Portion, locate_portions, warn_of_infinite, warn_of_phantoms, warn_of_the_whole
 
 WORKING_SET = 12
@@ -72,12 +73,14 @@ def decompose(
     *args: Any,
     groups: Any,
     of: Of = "node",
-    start: str | None = None,
+    start: Any = None,
+    output: Any = None,
     probes: Iterable[str] = (),
     baseline: Any = "zero",
     steps: int = 1,
     options: Options | None = None,
     memory: Memory = None,
+    ids: Any = None,
     model_kwargs: Mapping[str, Any] | None = None,
     **kwargs: Any,
 ) -> Decomposition:
@@ -95,7 +98,10 @@ def decompose(
         of: what the groups consist of: ``"node"`` (or ``"feature"``, the same with a mask ``[K, N, F]``);
             ``"edge"``, the messages along edges in all layers; ``"edge_feature"``, the rows of ``edge_attr`` or
             ``edge_weight``. Edges are named by their place in ``edge_index``.
-        start: for integer inputs: the module (for example the embedding) whose output is decomposed instead of ``x``.
+        start: where the rows of nodes are, if not in ``x``: a module (its name or itself), whose output is split; the
+            name of a parameter, a buffer or an argument; a tensor; a list of these; or a dict of them by type of node.
+            Found automatically where there is only one candidate.
+        output: which part of the output is decomposed, for models that return several, as in `explain`; all by default.
         probes: names of modules whose output portions are wanted too (``"lin2:input"`` for what goes in).
         baseline: what features are measured from: ``"zero"``; ``"mean"``, the mean feature vector (columns that do not
             vary keep 0); or a tensor. A group's target is then what its features are beyond the baseline.
@@ -104,6 +110,7 @@ def decompose(
             the baseline. Each step is a pass, with activations taken target last and biases in the background.
         options: choices among rules.
         memory: budget in bytes for the portions (or as text, ``"2GB"``); by default a quarter of what is free.
+        ids: what you call the nodes, as in `explain`; groups are then lists of ids.
         model_kwargs: keyword arguments of the model whose names are taken by this function.
         **kwargs: all other keyword arguments of the model.
     """
@@ -112,16 +119,20 @@ def decompose(
     options = chosen_options(options, of)
     given = {**kwargs, **(model_kwargs or {})}
     if isinstance(model, PreparedCall):
-        prepared = PreparedCall.of(model, args, given)
+        prepared = PreparedCall.of(model, args, given, start=start)
+        prepared = prepared if output is None else prepared.of_part(output)
         call = prepared.whole_call
-        source = on_path(prepared.source(of, start), baseline, steps)
+        source = on_path(prepared.source(of), baseline, steps)
+        groups = by_ids(groups, None if ids is None else ids_of(ids, len(source.rows)))
         found = decompose_source(prepared.model, call, source, groups, probes, options, memory)
         prepared.confirm_output(found.total)
         warn_of_infinite(found.total)
         return found
-    call = model_call(model, args, given)
+    call = replace(model_call(model, args, given), part=output)
     check_call(model, call)
-    source = on_path(find_source(model, call, of, start), baseline, steps)
+    call = located(model, call, start)
+    source = on_path(find_source(call, of), baseline, steps)
+    groups = by_ids(groups, None if ids is None else ids_of(ids, len(source.rows)))
     found = decompose_source(model, call, source, groups, probes, options, memory)
     warn_of_infinite(found.total)
     return found
@@ -145,13 +156,13 @@ def on_path(source: Source, baseline: Any, steps: Any) -> Source:
     return source.on(path)
 
 
-def path_of(prepared: PreparedCall, baseline: Any, steps: Any, of: Of = "node", start: str | None = None) -> Path:
+def path_of(prepared: PreparedCall, baseline: Any, steps: Any, of: Of = "node") -> Path:
     """The way from the baseline to the features of a prepared call; says what is wrong with either."""
     if isinstance(baseline, str) and baseline == "mean" and prepared.sample is not prepared.call:
         raise ValueError(
             'baseline="mean" would read all features in the store; compute their mean once and give it as a tensor [F]'
         )
-    return on_path(prepared.source(of, start), baseline, steps).path
+    return on_path(prepared.source(of), baseline, steps).path
 
 
 def path_options(options: Options, path: Path) -> Options:
@@ -273,6 +284,7 @@ def _run(model: Any, call: ModelCall, source: Source, share: Any, names: tuple[s
     try:
         with run.active():
             output = call.run(shadow, *replaced)
+            run.check((output, _before(output)))
     except MissingRuleError as error:
         raise MissingRuleError(survey(model, call, source, run.options).missing or error.missing) from None
     source.finish()
@@ -384,7 +396,7 @@ def survey(model: Any, call: ModelCall, source: Source, options: Options | None 
     replaced = source.start(run, shadow, source_shares(source, None))
     try:
         with run.active():
-            call.run(shadow, *replaced)
+            run.missing = run.reaching(call.run(shadow, *replaced))
     except Exception:
         if not run.missing:  # else it may be a consequence of what is missing
             raise
@@ -452,7 +464,7 @@ def _chunks(groups: int, memory: Memory, model: object, call: ModelCall, largest
 
     A generous guess spares small jobs the survey, which costs a forward pass.
     """
-    allowed, guess = budget(memory, call.tensors()[0].device), call.plain_size(model)
+    allowed, guess = budget(memory, next(leaves(call.x)).device), call.plain_size(model)
     size = max(32, AT_ONCE // max(1, guess))
     if min(groups, size) * WORKING_SET * guess > allowed:
         size = max(1, min(size, allowed // max(1, WORKING_SET * largest())))

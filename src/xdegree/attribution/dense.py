@@ -39,7 +39,7 @@ class DenseAnswer(Answer):
         if apart is not None:
             scores = self._graph_by_graph(apart, reader)
         else:
-            scores = score_objects(reader, question.edge_scores, find_edges(prepared.call), question.start)
+            scores = score_objects(reader, question.edge_scores, find_edges(prepared.call))
         return Part(
             self.rows,
             self.table.values[self.rows],
@@ -72,7 +72,7 @@ class DenseAnswer(Answer):
     def _apart(self) -> Tensor | None:
         """Which graph each node belongs to, where several are asked about and none affects another; else None."""
         batch = find_batch(self.prepared.call)
-        plain = self.level == "graph" and self.question.edge_scores is None and self.question.start is None
+        plain = self.level == "graph" and self.question.edge_scores is None
         if not plain or len(self.rows) == 1 or batch is None:
             return None
         # Two graphs differ in at least one bit of their numbers: if none affects one that has another value there, for
@@ -138,11 +138,11 @@ class DenseAnswer(Answer):
 
     def _logits(self, reader: Reader) -> Tensor | None:
         """What is explained, where the model ends with a softmax or sigmoid and that is left out."""
-        return reader.before_the_end(self.table.values[self.rows], self.question.of, self.question.start)
+        return reader.before_the_end(self.table.values[self.rows], self.question.of)
 
     def _entry_scores(self, reader: Reader) -> Callable[[int], dict[str, Any]]:
         place, of = reader.place, self.question.of
-        source = reader.source(of, self.question.start)
+        source = reader.source(of)
         among, own, size = place.here(place.field), place.nodes, place.num_nodes
         if of != "feature":
             edges = find_edge_index(self.prepared.call)
@@ -161,14 +161,14 @@ class DenseAnswer(Answer):
     def _typed_scores(self, reader: Reader) -> Callable[[int], dict[str, Any]]:
         q, of = self.question, self.question.of
         if of == "node":
-            objects = score_objects(reader, q.edge_scores, find_edges(self.prepared.call), q.start)
+            objects = score_objects(reader, q.edge_scores, find_edges(self.prepared.call))
             return lambda number: {
                 "products": tuple(sorted(objects.products)),
                 "node_scores": {kind: s[number] for kind, s in objects.nodes.items()},
                 "edge_scores": None if objects.edges is None else {k: s[number] for k, s in objects.edges.items()},
             }
         score = score_typed_edges if of == "edge" else score_typed_entries
-        scores = score(reader, reader.source(of, q.start))
+        scores = score(reader, reader.source(of))
         return lambda number: {f"{of}_scores": {kind: s[number] for kind, s in scores.items()}}
 
 

@@ -16,6 +16,7 @@ from ..engine.sparse_rows import NeedsWhole, TooMuch
 from ..locality.message_flow import Incoming, Sampling
 from ..locality.prepared import BEYOND, Model, Place, PreparedCall
 from ..model_call.call import Level, Table, check_rows, find_edge_index, short
+from ..model_call.groups import by_ids, ids_of
 from ..model_call.split_points import Of
 from ..results.explanation import Explanation, spread
 from ..results.explanations import Explanations, NodeExplanations
@@ -103,7 +104,7 @@ def explain(
     edge_scores: EdgeScores | None = None,
     level: Level | None = None,
     output: Any = None,
-    start: str | None = None,
+    start: Any = None,
     layer: str | None = None,
     options: Options | None = None,
     memory: Memory = None,
@@ -113,6 +114,7 @@ def explain(
     num_neighbors: int | None = None,
     seed: int = 0,
     trust_neighborhood: bool = False,
+    ids: Any = None,
     model_kwargs: Mapping[str, Any] | None = None,
     **kwargs: Any,
 ) -> Any:
@@ -141,8 +143,11 @@ def explain(
             does) or the ``"mean"`` of the two scores (as the paper says).
         level: what the rows of the output are, ``"node"``, ``"link"`` (by ``edge_label_index``) or ``"graph"``;
             found by their number by default.
-        output: which part of the output is explained, for models that return several, as a dict by node type.
-        start: for integer inputs: the module (for example the embedding) whose output is decomposed instead of ``x``.
+        output: which part of the output is explained, for models that return several: a key, a position, the name of a
+            field, or a tuple of them, one per level. What does not reach it needs no rules.
+        start: where the rows of nodes are, if not in ``x``: a module (its name or itself), whose output is split; the
+            name of a parameter, a buffer or an argument; a tensor; a list of these; or a dict of them by type of node.
+            Found automatically where there is only one candidate.
         layer: where ``"strength"`` is read, as a probe of `decompose`; found automatically by default.
         options: choices among rules; with the default, a group and all the rest add up to the output.
         memory: budget for the portions, as in `decompose`.
@@ -156,6 +161,8 @@ def explain(
         seed: of the sample.
         trust_neighborhood: for graphs too large for one plain pass: take it on trust that nodes outside of the
             neighborhood do not affect a node's prediction. The explanation then says that it is not verified.
+        ids: what you call the nodes: a list in their order, or a mapping from each id to its row. ``index`` of a node
+            is then an id, and the explanation has them as ``ids``. ``n_id`` of a loader's batch is kept there too.
         model_kwargs: keyword arguments of the model whose names are taken by this function.
         **kwargs: all other keyword arguments of the model.
 
@@ -163,22 +170,39 @@ def explain(
         An `Explanation`, or a `HeteroExplanation` for several types of nodes. For several rows an `Explanations`, a
         sequence of them.
     """
-    prepared = PreparedCall.of(model, args, {**kwargs, **(model_kwargs or {})}, trust_neighborhood).of_part(output)
+    given = {**kwargs, **(model_kwargs or {})}
+    prepared = PreparedCall.of(model, args, given, trust_neighborhood, start)
     options = chosen_options(options, of)
-    path = path_of(prepared, baseline, steps, of, start)
-    question = Question(target, reading, edge_scores, of, start, layer, options, memory, logits, path)
+    path = path_of(prepared, baseline, steps, of)
+    prepared = prepared.of_part(output)
+    question = Question(target, reading, edge_scores, of, layer, options, memory, logits, path)
     _check_layer(prepared.model, layer)
     sampling = None if num_neighbors is None else _sampling(num_neighbors, seed)
     table = prepared.table(level)
     batch = prepared.call.data
     each = isinstance(batch, Batch) and table.level == "graph" and index is None
+    names = _names(prepared, ids)
+    if ids is not None and table.level == "node":
+        index = by_ids(index, names)
     rows, single = check_rows("all" if each else index, table)
-    with whole_survey(prepared.model, prepared.sample, prepared.source(of, start)):
-        found = Answer(prepared, question, table, rows, sampling).explanations(single)
+    with whole_survey(prepared.model, prepared.sample, prepared.source(of)):
+        found = Answer(prepared, question, table, rows, sampling, names).explanations(single)
     _warn(found)
     if each:
         return Explanations([_local(e, batch) for e in found])
     return found[0] if single else found
+
+
+def _names(prepared: PreparedCall, ids: Any) -> tuple[Any, ...] | None:
+    """What the user calls the nodes."""
+    x = prepared.call.x
+    if ids is None:
+        kept = getattr(prepared.call.data, "n_id", None)
+        plain = isinstance(x, Tensor) and isinstance(kept, Tensor) and kept.shape == x.shape[:1]
+        return tuple(kept.tolist()) if plain and isinstance(kept, Tensor) else None
+    if not isinstance(x, Tensor):
+        raise TypeError("ids are for graphs with one type of nodes; translate those of several types yourself")
+    return ids_of(ids, len(x))
 
 
 def _check_layer(model: Any, layer: str | None) -> None:
@@ -205,6 +229,7 @@ class Answer:
     table: Table
     rows: list[int]
     sampling: Sampling | None = None
+    ids: tuple[Any, ...] | None = None
 
     @property
     def level(self) -> Level:
@@ -219,7 +244,7 @@ class Answer:
             return self.of_nodes(parts, single)
         from .dense import DenseAnswer
 
-        whole = DenseAnswer(self.prepared, self.question, self.table, self.rows, self.sampling)
+        whole = DenseAnswer(self.prepared, self.question, self.table, self.rows, self.sampling, self.ids)
         return self.of_nodes([whole.of_all_nodes()], single) if plain else whole.of_entries()
 
     def tensor(self, rows: list[int]) -> Tensor:
@@ -279,7 +304,7 @@ class Answer:
 
     def baseline(self, reader: Reader) -> Tensor | None:
         """What is explained at the baseline, where that is not just zeros in one step."""
-        return None if reader.path.is_trivial else reader.output_at(0, self.question.of, self.question.start)
+        return None if reader.path.is_trivial else reader.output_at(0, self.question.of)
 
     def _predictions(self, place: Place, rows: list[int]) -> Tensor:
         """The model's own; on trust those of the neighborhood, of all neighbors."""
@@ -312,6 +337,7 @@ class Answer:
             "options": options,
             "level": self._stated_level,
             "steps": q.path.steps,
+            "ids": self.ids,
         }
 
     def of_nodes(self, parts: "list[Part]", single: bool) -> Sequence[Explanation]:
@@ -482,6 +508,7 @@ def _local(e: Explanation, batch: Any) -> Explanation:
     return replace(
         e,
         index=0,
+        ids=None if e.ids is None else e.ids[low:high],
         num_nodes=high - low,
         nodes=torch.arange(high - low, device=e.nodes.device),
         node_scores=nodes(e.node_scores),

@@ -70,7 +70,7 @@ class DegreeExplainer(ExplainerAlgorithm):
         layer = self.question.layer or prepared.flow.output_layer
         q = self.question
         reader = Reader(prepared, place, q.reading, classes, layer, q.options, q.memory, table.level, signs)
-        with whole_survey(model, prepared.call, find_source(model, prepared.call)):
+        with whole_survey(model, prepared.call, find_source(prepared.call)):
             masks = self._masks(reader, edge_index)
         if not isinstance(x, dict):
             return Explanation(**{name: mask for name, mask in masks.items() if mask is not None}, scope=place.scope)

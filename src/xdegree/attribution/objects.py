@@ -38,11 +38,9 @@ def of_dense(scores: ObjectScores) -> PairScores:
     return PairScores(row, node, nodes[row, node], table, scores.logits, scores.products)
 
 
-def score_objects(
-    reader: Reader, edge_scores: EdgeScores | None, edge_index: Any, start: str | None = None
-) -> ObjectScores:
+def score_objects(reader: Reader, edge_scores: EdgeScores | None, edge_index: Any) -> ObjectScores:
     """Scores of all nodes and, if asked for, of edges by their end points, from one pass."""
-    place, source = reader.place, reader.source(start=start)
+    place, source = reader.place, reader.source()
     if edge_scores is not None and edge_index is None:
         raise ValueError(
             "edge_scores are read off the end points of edges, but no edge_index [2, E] is among the model's arguments"

@@ -38,7 +38,6 @@ class Question:
     reading: Reading = "contribution"
     edge_scores: EdgeScores | None = None
     of: Of = "node"
-    start: str | None = None
     layer: str | None = None
     options: Options = field(default_factory=Options)
     memory: Memory = None
@@ -57,7 +56,7 @@ class Question:
     @property
     def is_plain(self) -> bool:
         """Whether single nodes are scored, and nothing else."""
-        return self.of == "node" and self.edge_scores is None and self.start is None
+        return self.of == "node" and self.edge_scores is None
 
     def targets(self, rows: int) -> list[Any]:
         """What the user said of the class of each of the explained rows."""
@@ -155,9 +154,9 @@ class Reader:
     """Whether a last softmax or sigmoid is left out: its input is explained."""
     path: Path = TRIVIAL
 
-    def source(self, of: Of = "node", start: str | None = None) -> Source:
+    def source(self, of: Of = "node") -> Source:
         """Where portions start, in the call of this place."""
-        return find_source(self.prepared.model, self.place.call, of, start, self.path)
+        return find_source(self.place.call, of, self.path)
 
     def scores(self, groups: Any) -> Tensor:
         """One number per group of nodes: the sum over the explained rows."""
@@ -187,9 +186,9 @@ class Reader:
         explained = table[:, torch.arange(len(rows), device=rows.device), self.classes]
         return explained if self.signs is None else explained * self.signs
 
-    def output_at(self, step: int, of: Of = "node", start: str | None = None) -> Tensor:
+    def output_at(self, step: int, of: Of = "node") -> Tensor:
         """``[rows, C]``: what is explained, at a step of the path; the baseline's at 0."""
-        source = self.source(of, start).on(replace(self.path, step=step))
+        source = self.source(of).on(replace(self.path, step=step))
         nothing: list[Any] = [{}] if isinstance(source.rows, Mapping) else [[]]
         model, call = self.prepared.model, self.place.call
         share = source_shares(source, nothing)
@@ -197,12 +196,12 @@ class Reader:
         shown = d.logits if self.logits and d.logits is not None else d
         return as_table(shown.total, call, self.level).values[self.place.rows]
 
-    def before_the_end(self, outputs: Tensor, of: Of = "node", start: str | None = None) -> Tensor | None:
+    def before_the_end(self, outputs: Tensor, of: Of = "node") -> Tensor | None:
         """``[rows, C]``: what is explained instead of these outputs, where a last softmax or sigmoid is left out."""
         last = self.prepared.flow.operations[-LAST:]
         if not self.logits or not any(op_schema(op).squashes for op in last):
             return None
-        found = self.output_at(self.path.steps, of, start)
+        found = self.output_at(self.path.steps, of)
         return None if torch.allclose(found, outputs.to(found.dtype)) else found
 
     def of_pairs(self) -> PairScores:

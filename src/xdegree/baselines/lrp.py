@@ -4,8 +4,8 @@ A walk goes through the layers, from an input node to the node that is predicted
 edge or a self-loop per layer. Its relevance is what layer-wise relevance propagation hands back along it. Sums over
 walks need no list of walks: those that avoid a node are what remains when the node is closed in every layer.
 
-Simplifications. It is for the networks of `xdegree.models` (GCN and GAT of one head). Attention counts as a constant,
-as usual. Biases keep their share of relevance, so walks sum to the output exactly only without biases.
+Simplifications. It is for the networks of `xdegree.models` (GCN, GAT of one head, hybrids). Attention counts as a
+constant, as usual. Biases keep their share of relevance, so walks sum to the output exactly only without biases.
 """
 
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch_geometric.nn import GATConv, GCNConv
 from torch_geometric.nn.conv.gcn_conv import gcn_norm
 
-from ..models import GAT, GCN
+from ..models import GAT, GCN, HybridGAT
 from .instance import Instance
 from .interface import Method, Scores, of_edges, of_nodes
 
@@ -119,7 +119,7 @@ def passed_back(
 def walk_layers(one: Instance, gamma: float) -> tuple[list[Layer], Tensor]:
     """The convolutions of a model, and the relevance ``[n, width]`` of its last hidden nodes for the class."""
     model = one.model
-    if not isinstance(model, GCN | GAT):
+    if not isinstance(model, GCN | GAT | HybridGAT):
         raise TypeError(f"GNN-LRP is for the networks of xdegree.models (got {type(model).__name__})")
     h, layers = one.x, list[Layer]()
     for number, conv in enumerate(model.convs):
@@ -145,7 +145,7 @@ def _raised(weight: Tensor, gamma: float) -> Tensor:
     return weight + gamma * weight.clamp(min=0)
 
 
-def _top(model: GCN | GAT, one: Instance, h: Tensor) -> Tensor:
+def _top(model: GCN | GAT | HybridGAT, one: Instance, h: Tensor) -> Tensor:
     """Relevance from the output back to the last hidden nodes: linear layers with γ = 0, winners of the pool."""
     pooled = h[one.row] if one.level == "node" else h.max(0).values
     hidden = model.lin1(pooled)

@@ -27,15 +27,17 @@ class Alias:
     ``shared``: views of the memory exist, so in-place writes must reach them.
     ``broken``: a view had to be copied on the target's side, so in-place writes could no longer reach the base.
     ``loose``: the same, because the target is sparse: written out, it would share its memory.
+    ``missing``: the operations without a rule that it comes from; the target is then not known.
     """
 
-    __slots__ = ("broken", "loose", "shared", "touched")
+    __slots__ = ("broken", "loose", "missing", "shared", "touched")
 
     def __init__(self, touched: bool = True) -> None:
         self.touched = touched
         self.shared = False
         self.broken = False
         self.loose = False
+        self.missing: tuple[Any, ...] = ()
 
 
 BLOCK = 2**16
@@ -226,6 +228,10 @@ class Portions(Tensor):
     def whole(self) -> Tensor:
         """The total for each group, laid out as `background` is: equal numbers then round equally in every kernel."""
         return self.total - torch.zeros_like(self.target)
+
+    def requires_grad_(self, requires_grad: bool = True) -> Self:  # noqa: ARG002
+        """Gradients inside of a model are refused where they are asked for."""
+        return self
 
     def numpy(self, *, force: bool = False) -> Any:  # noqa: ARG002
         """Of a buffer only: a portion must not leave tensors."""

@@ -38,6 +38,18 @@ FUNCTIONS: list[Any] = []
 """The Python functions among the keys, which a run has to intercept."""
 
 
+REFUSED: dict[Any, str] = {
+    torch.autograd.grad: (
+        "the model takes a gradient inside of its forward pass (torch.autograd.grad), as for forces; what portions"
+        " contribute to a gradient has no rule. Explain the output that the gradient is taken of"
+    ),
+    torch.autograd.backward: (
+        "the model takes a gradient inside of its forward pass (backward()); what portions contribute to a gradient has"
+        " no rule. Explain the output that the gradient is taken of"
+    ),
+}
+"""Python functions that are no operations on portions, and why."""
+
 RowWise = Literal["elements", "columns", "weights", "shape"]
 ROW_WISE: dict[Any, RowWise] = {}
 """Operations that treat each row of their operands by itself, and how; the same rule then holds for single rows."""
@@ -270,13 +282,15 @@ class MissingRuleError(NotImplementedError):
     def __init__(self, missing: Iterable[Missing]) -> None:
         self.missing = tuple(dict.fromkeys(missing))
         lines = [f"  {missing}" for missing in self.missing]
-        namespace, name = self.missing[0].op.split(".")[:2] if self.missing else ("aten", "name")
-        super().__init__(
-            f"no rule for {len(self.missing)} operation(s) that portions pass through:\n"
-            + "\n".join(lines)
-            + "\nAdd a rule, for example:\n"
-            f"  @xdegree.rule(torch.ops.{namespace}.{name})\n"
-            f"  def {name}(call, x, *args):\n"
-            "      return ...  # the target of the output, [K, *output]; x.total, x.target, x.background are given\n"
-            "or replace the operation in the model. xdegree.check(model, ...) lists all operations."
-        )
+        said = f"no rule for {len(self.missing)} operation(s) that portions pass through:\n" + "\n".join(lines)
+        open_to_rules = [missing for missing in self.missing if missing.reason not in REFUSED.values()]
+        if open_to_rules:
+            namespace, name = open_to_rules[0].op.split(".")[:2]
+            said += (
+                "\nAdd a rule, for example:\n"
+                f"  @xdegree.rule(torch.ops.{namespace}.{name})\n"
+                f"  def {name}(call, x, *args):\n"
+                "      return ...  # the target of the output, [K, *output]; x.total, x.target, x.background are given"
+                "\nor replace the operation in the model. xdegree.check(model, ...) lists all operations."
+            )
+        super().__init__(said)

@@ -7,7 +7,7 @@ aliases and C++ composites. It adopts freshly made buffers, because a model may 
 import functools
 import weakref
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Self
@@ -35,6 +35,7 @@ from .process_state import FUSED_KERNELS, OwnDraws, RandomStates, patched
 from .registry import (
     FACTORIES,
     FUNCTIONS,
+    REFUSED,
     RULES,
     Call,
     Missing,
@@ -64,8 +65,11 @@ class Run(DispatchMode):
     A number that overflowed on the way, as in a model that clamps afterwards, can leave NaN in a target. With
     ``careful=True`` what is not finite although the total is goes to the background, operation by operation.
 
-    With ``collect=True`` operations without a rule do not raise but are noted in ``missing`` and give zeros:
-    with K = 0 groups that surveys a model at the price of a plain forward pass.
+    What an operation without a rule gives has a total but no known target, and so has all that is computed from it;
+    only the output that is asked for must not come from one (`check`): side losses and choices need no rules.
+
+    With ``collect=True`` all operations are noted in ``seen``: with K = 0 groups that surveys a model at the price of
+    a plain forward pass.
     """
 
     def __init__(
@@ -88,6 +92,8 @@ class Run(DispatchMode):
         self.options = options
         self.collect = collect
         self.missing: list[Missing] = []
+        self.escaped: list[Missing] = []
+        """Those whose results left tensors, so that what comes from them is not known."""
         self.seen: Counter[tuple[str, str, str]] = Counter()
         self.module = ""
         self.largest = 0
@@ -103,7 +109,7 @@ class Run(DispatchMode):
     def active(self) -> Iterator[Self]:
         """Make this thread's operations go through the run; afterwards everything is as before."""
         # Fused kernels of transformers and recurrent layers hide their operations from the dispatcher.
-        redirected = patched(FUNCTIONS, self.call_function)
+        redirected = patched([*FUNCTIONS, *REFUSED], self.call_function)
         with torch.no_grad(), FUSED_KERNELS.off(), redirected, self:
             yield self
 
@@ -122,6 +128,9 @@ class Run(DispatchMode):
         kwargs = kwargs or {}
         if self._aside:
             return func(*args, **kwargs)
+        if self.in_place_of:
+            args, kwargs = self.stand_in(args), self.stand_in(kwargs)
+            types = [type(x) for x in leaves((args, kwargs))]
         schema = op_schema(func)
         if schema.composite and operation_rule(func) is None:  # in inference mode they arrive in one piece
             with self:
@@ -137,11 +146,75 @@ class Run(DispatchMode):
             return self._plain(func, schema, args, kwargs)
         if schema.carries_nothing:
             return self._adopt(schema, self._computed(func, totals(args), totals(kwargs)))
-        if schema.outs:
-            return self._into_outs(func, schema.outs, args, kwargs)
-        if schema.writes_first:
-            return self._in_place(func, args, kwargs)
-        return self._out_of_place(func, args, kwargs)
+        return self._on_portions(func, schema, args, kwargs, _missing_in(buffers))
+
+    def _on_portions(
+        self, func: OpOverload, schema: OpSchema, args: Any, kwargs: Any, missing: tuple[Missing, ...]
+    ) -> Any:
+        if missing:
+            self._note(func, args, kwargs, operation_rule(func))
+            if operation_rule(func) is None:  # all that is missing is named at once
+                missing = (*missing, self._no_rule(func, args, kwargs).missing)
+        else:
+            try:
+                if schema.outs:
+                    return self._into_outs(func, schema.outs, args, kwargs)
+                if schema.writes_first:
+                    return self._in_place(func, args, kwargs)
+                return self._out_of_place(func, args, kwargs)
+            except _NoRule as found:
+                missing = (found.missing,)
+        return self._without_target(func, schema, args, kwargs, missing)
+
+    def _without_target(
+        self, func: OpOverload, schema: OpSchema, args: Any, kwargs: Any, missing: tuple[Missing, ...]
+    ) -> Any:
+        """The model's own value of an operation that has no rule, or whose operands come from one that has none."""
+        into = [kwargs[name] for name in schema.outs] or ([args[0]] if schema.writes_first else [])
+        out = self._computed(func, totals(args), totals(kwargs))
+        if (
+            not into
+            and operation_rule(func) is None
+            and all(isinstance(x, Tensor) and not _is_float(x) for x in leaves(out))
+        ):
+            return out  # positions and truth values carry nothing, whatever operator gives them
+        if not into:
+            return self._unknown_parts(out, missing, args[0] if schema.is_view else None)
+        if torch.Tag.inplace_view in func.tags:
+            with no_dispatch():
+                func(*args, **kwargs)
+        for x in into:
+            if not isinstance(x, Portions):
+                raise MissingRuleError(missing)
+            x.alias.touched, x.alias.missing = True, tuple(dict.fromkeys((*x.alias.missing, *missing)))
+        return into[0] if len(into) == 1 else tuple(into)
+
+    def _unknown_parts(self, out: Any, missing: tuple[Missing, ...], base: Any = None) -> Any:
+        """Mark all float tensors as coming from operations without a rule; numbers of Python cannot be marked."""
+        if not any(_is_float(x) for x in leaves(out)):
+            self.escaped += missing
+            if not self.collect:
+                raise MissingRuleError(missing)
+        own = base.alias if isinstance(base, Portions) and base.alias.missing else None
+
+        def marked(x: Any) -> Any:
+            if not _is_float(x):
+                return x
+            alias = own or Alias()
+            alias.missing = missing
+            return Portions(x, None, self.groups, alias)
+
+        return mapped(marked, out)
+
+    def reaching(self, output: Any) -> list[Missing]:
+        """The operations without a rule that an output comes from, in the order in which they were met."""
+        found = {*_missing_in(x for x in leaves(output) if isinstance(x, Portions)), *self.escaped}
+        return [missing for missing in dict.fromkeys(self.missing) if missing in found]
+
+    def check(self, output: Any) -> None:
+        """Raise for operations without a rule that an output comes from."""
+        if found := self.reaching(output):
+            raise MissingRuleError(found)
 
     def _plain(self, func: OpOverload, schema: OpSchema, args: Any, kwargs: Any) -> Any:
         """No portion takes part; views of buffers stay buffers, in-place forms return the buffer itself."""
@@ -238,7 +311,7 @@ class Run(DispatchMode):
         """``out=``: the operation without it, then a copy; ``sort`` and others have a name for each result."""
         functional, given = without_out(func), [kwargs[name] for name in outs]
         if functional is None:
-            return self._unknown(func, args, kwargs, given[0] if len(given) == 1 else tuple(given))
+            raise self._no_rule(func, args, kwargs)
         value = self._out_of_place(functional, args, {k: v for k, v in kwargs.items() if k not in outs})
         values = value if isinstance(value, tuple) else (value,)
         done = [self._copied(into, part) for into, part in zip(given, values, strict=True)]
@@ -254,9 +327,7 @@ class Run(DispatchMode):
         """Compute out of place, then copy into both halves, so that views go on sharing memory."""
         functional, into = out_of_place(func), args[0]
         if functional is None:
-            self._unknown(func, args, kwargs, None)
-            func(*totals(args), **totals(kwargs))
-            return into
+            raise self._no_rule(func, args, kwargs)
         if not isinstance(into, Portions):
             raise LostPortionsError(
                 f"{func} writes portions into a plain tensor of shape {tuple(into.shape)} {self._where()}; it was not"
@@ -303,7 +374,7 @@ class Run(DispatchMode):
         found = operation_rule(func)
         self._note(func, args, kwargs, found)
         if found is None:
-            return self._unknown(func, args, kwargs, total)
+            raise self._no_rule(func, args, kwargs)
         return self._apply(found, func, total, args, kwargs)
 
     def _apply(self, found: Rule, op: Any, total: Any, args: Any, kwargs: Any) -> Any:
@@ -332,18 +403,23 @@ class Run(DispatchMode):
                 target = found(call, *args, **kwargs)
                 return _finite(target, total) if self.careful and not is_view else target
         except NotImplementedError as error:
-            return self._unknown(op, args, kwargs, total, str(error))
+            raise self._no_rule(op, args, kwargs, str(error)) from None
 
-    def _unknown(self, func: Any, args: Any, kwargs: Any, total: Any, reason: str = "") -> Any:
-        missing = Missing(_name(func), self.module, _shapes(args, kwargs), reason)
-        if not self.collect:
-            raise MissingRuleError([missing])
-        self.missing.append(missing)
-        return mapped(lambda x: zeros(x, self.groups) if _is_buffer(x) else None, total)
+    def _no_rule(self, func: Any, args: Any, kwargs: Any, reason: str = "") -> "_NoRule":
+        self.missing.append(Missing(_name(func), self.module, _shapes(args, kwargs), reason))
+        return _NoRule(self.missing[-1])
 
     def call_function(self, function: Any, original: Any, args: Any, kwargs: Any) -> Any:
-        """A Python function that has a rule."""
-        return self._call_python(RULES[function], function, original, args, kwargs)
+        """A Python function that has a rule, or is refused."""
+        if function not in REFUSED:
+            return self._call_python(RULES[function], function, original, args, kwargs)
+        if self._aside or not any(carries(x) for x in leaves((args, kwargs))):
+            return self._call_plain(original, args, kwargs)
+        missing = (self._no_rule(function, args, kwargs, REFUSED[function]).missing,)
+        wanted = args[1] if len(args) > 1 else kwargs.get("inputs", ())
+        with self.aside():  # this part of the output must not be asked for, so its values do not matter
+            made = tuple(torch.zeros_like(total_of(x)) for x in leaves([wanted]) if isinstance(x, Tensor))
+        return self._unknown_parts(made, missing)
 
     def call_module(self, found: Rule, module: torch.nn.Module, *args: Any, **kwargs: Any) -> Any:
         """A module whose type has a rule; the rule finds the module as ``call.op``."""
@@ -351,6 +427,8 @@ class Run(DispatchMode):
         return self._call_python(found, module, forward, args, kwargs)
 
     def _call_python(self, found: Rule, op: Any, original: Any, args: Any, kwargs: Any) -> Any:
+        if self.in_place_of and not self._aside:
+            args, kwargs = self.stand_in(args), self.stand_in(kwargs)
         values = list(leaves((args, kwargs)))
         if self._aside or not any(isinstance(x, Portions) for x in values):
             return self._call_plain(original, args, kwargs)
@@ -359,7 +437,13 @@ class Run(DispatchMode):
         self._note(_name(op), args, kwargs, found)
         with self.aside():
             total = original(*totals(args), **totals(kwargs))
-        return _wrap(total, self._apply(found, op, total, args, kwargs), None)
+        missing = _missing_in(x for x in values if isinstance(x, Portions))
+        if not missing:
+            try:
+                return _wrap(total, self._apply(found, op, total, args, kwargs), None)
+            except _NoRule as none:
+                missing = (none.missing,)
+        return self._unknown_parts(total, missing)
 
     def _call_plain(self, original: Any, args: Any, kwargs: Any) -> Any:
         """A function that meets no portions, without a look at its operations; what it makes are buffers."""
@@ -397,6 +481,19 @@ class Run(DispatchMode):
 
     def _where(self) -> str:
         return f"in module {self.module!r}" if self.module else "in the model itself"
+
+
+class _NoRule(Exception):
+    """An operation has no rule, or none that applies; what it gives has a total, but no known target."""
+
+    def __init__(self, missing: Missing) -> None:
+        super().__init__(str(missing))
+        self.missing = missing
+
+
+def _missing_in(portions: Iterable[Portions]) -> tuple[Missing, ...]:
+    """The operations without a rule that some portions come from."""
+    return tuple(dict.fromkeys([missing for x in portions for missing in x.alias.missing]))
 
 
 def _copy_of(x: Portions) -> Portions:

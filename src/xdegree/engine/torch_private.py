@@ -3,6 +3,7 @@
 Tried with PyTorch 2.13.0, as `docs/coverage.md` says. Everything else imports these names from here.
 """
 
+import threading
 from typing import Any, Self
 
 import torch
@@ -39,6 +40,22 @@ class DispatchMode(TorchDispatchMode):
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
+        self.in_place_of: dict[int, tuple[Tensor, Tensor]] = {}
+        """Tensors that a model holds itself, by their identity, each with what stands in its place."""
+
+    @staticmethod
+    def current() -> "DispatchMode | None":
+        """The innermost one that this thread is in."""
+        return _ENTERED.modes[-1] if getattr(_ENTERED, "modes", None) else None
+
+    def stand_in(self, values: Any) -> Any:
+        """The arguments of an operation with what stands in the place of others."""
+        if isinstance(values, dict):
+            return {name: self.stand_in(value) for name, value in values.items()}
+        if isinstance(values, tuple | list):
+            return type(values)([self.stand_in(value) for value in values])
+        found = self.in_place_of.get(id(values))
+        return values if found is None else found[1]
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
@@ -46,10 +63,15 @@ class DispatchMode(TorchDispatchMode):
 
     def __enter__(self) -> Self:
         _push_mode(self)
+        _ENTERED.modes = [*getattr(_ENTERED, "modes", ()), self]
         return self
 
     def __exit__(self, *error: object) -> None:
         _pop_mode()
+        _ENTERED.modes = _ENTERED.modes[:-1]
+
+
+_ENTERED = threading.local()
 
 
 def wrapper_of(cls: Any, total: Tensor) -> Any:
@@ -94,7 +116,7 @@ def set_fused_kernels(attention: bool, onednn: bool) -> None:
 
 def inner_module(module: nn.Module) -> nn.Module | None:
     """The module that ``torch.compile`` wrapped, if it made this one."""
-    return module._modules.get("_orig_mod")
+    return next((inner for name, inner in module.named_children() if name == "_orig_mod"), None)
 
 
 def trains(module: nn.Module) -> bool:

@@ -10,9 +10,9 @@ if TYPE_CHECKING:
     from .store import Bench
 
 EXPERIMENTS = {
-    "datasets": "datasets",
-    "accuracy": "accuracy",
     "auc": "auc",
+    "accuracy": "accuracy",
+    "datasets": "datasets",
     "others": "others",
     "reading": "fixed_reading",
     "ablation": "ablation",

@@ -26,13 +26,19 @@ TOLERANCE = 0.03
 
 
 def run(bench: Bench) -> Outcome:
-    """Train every model of every dataset and read off what it reaches."""
-    rows, notes, off = [], [], []
+    """Train every model of every dataset and read off what it reaches; interrupted, the rest is not run."""
+    search, rows, notes, off = _search(bench), [], [], []
+    missing: list[str] = []
     for name, kind in MODELS:
         try:
-            found = [bench.trained(name, kind, seed) for seed in range(min(bench.seeds, SEEDS.get(name, bench.seeds)))]
+            found = [] if missing else [bench.trained(name, kind, seed) for seed in range(_seeds(bench, name))]
         except FileNotFoundError as error:
             notes.append(f"{name}, {kind}: left out, {error}")
+            continue
+        except KeyboardInterrupt:
+            found = []
+        if not found:
+            missing.append(f"{name}, {kind}")
             continue
         dataset, results = found[0][1], [result for _, _, result in found]
         ours = [spread([getattr(result, f"{split}_accuracy") for result in results]) for split in SPLITS]
@@ -44,10 +50,10 @@ def run(bench: Bench) -> Outcome:
         if paper is not None and abs(test - paper[-1]) > TOLERANCE:
             reason = REASONS.get((dataset.name, kind), "The cause is not known.")
             off.append(f"{dataset.name}, {kind}: {test:.2f}, the paper {paper[-1]:.2f}. {reason}")
-    notes += off
+    notes += off + [f"Not run: {one}." for one in missing]
     head = ("dataset", "model", "train", "validation", "test", "paper: train", "validation", "test", "models")
     tables = [Table("Accuracy of the target models", head, tuple(rows), tuple(dict.fromkeys(notes)))]
-    tables.append(_search(bench))
+    tables.append(search)
     about = (
         "Mean ± standard deviation over seeds of the first weights; the data and their split are the same for all. The"
         " state of least validation loss is kept, and settings are chosen by validation loss as well; neither test"
@@ -59,6 +65,10 @@ def run(bench: Bench) -> Outcome:
         front += ["Not so:", "\n".join(f"- {one}" for one in off)]
     front += [note for note in notes if "accuracy" in note and note not in off]
     return Outcome("accuracy", "Accuracy (the paper's table of accuracies)", about, tables, front=front)
+
+
+def _seeds(bench: Bench, name: str) -> int:
+    return min(bench.seeds, SEEDS.get(name, bench.seeds))
 
 
 def _notes(dataset: Dataset, kind: Kind, found: Sequence[tuple[Network, Dataset, TrainingResult]]) -> list[str]:
@@ -84,6 +94,8 @@ REASONS: dict[tuple[str, Kind], str] = {
         "Eight of its ten features are noise; a sparse first layer helps the GCN and hardly the hybrid. No setting that"
         " was compared reaches the paper's."
     ),
+    ("Tree-Cycles", "HybridGAT"): "No setting that was compared reaches more.",
+    ("Tree-Grid", "GCN"): "The released split: on random ones the same settings reach the paper's (see Table 1).",
     ("Tree-Grid", "HybridGAT"): "Better than the paper's: trained for 1,000 epochs, which validation loss prefers.",
     ("MUTAG", "GAT"): "Batches of 128; the authors kept their model by test accuracy, ours is kept by validation loss.",
 }

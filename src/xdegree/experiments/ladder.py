@@ -9,7 +9,7 @@ from ..results.tables import Table, spread
 from . import others
 from .store import NODE_SETS, Bench
 from .tasks import DATASETS, KINDS, TITLES
-from .variants import LADDER_SEEDS, STOPPED, Cell, Name, aucs, collected
+from .variants import CONTROL_SEEDS, LADDER_SEEDS, STOPPED, Cell, Name, aucs, collected
 
 FLOATS = "in floats"
 
@@ -51,7 +51,8 @@ def table(bench: Bench, name: str, reading: str, fixed: str) -> Table:
     for kind in KINDS:
         before: float | None = None
         for rung in rungs(name, kind, reading, fixed):
-            cells = collected(bench, name, kind, rung.which, rung.options, None if rung.final else LADDER_SEEDS)
+            few = LADDER_SEEDS if name in NODE_SETS else CONTROL_SEEDS
+            cells = collected(bench, name, kind, rung.which, rung.options, None if rung.final else few)
             values = aucs(cells, rung.protocol, rung.reading)
             gain = "" if before is None or not values else f"{fmean(values) - before:+.3f}"
             before = fmean(values) if values else before
@@ -81,8 +82,8 @@ def controls(bench: Bench, reading: str, fixed: str) -> Table:
                 ("trained", "chosen"),
             ]
             for label, which in found:
-                papers = collected(bench, name, kind, which, "paper", LADDER_SEEDS)
-                ours = collected(bench, name, kind, which, "default", LADDER_SEEDS)
+                papers = collected(bench, name, kind, which, "paper", CONTROL_SEEDS)
+                ours = collected(bench, name, kind, which, "default", CONTROL_SEEDS)
                 values = (
                     *(spread(aucs(papers, "paper", reading, value)) for value in ("auc", "hop_controlled")),
                     *(spread(aucs(ours, "paper", fixed, value)) for value in ("auc", "hop_controlled")),

@@ -62,21 +62,21 @@ OTHERS: dict[str, Other] = {
     "random": Other(_plain(baselines.random)),
     "GRAD, features": Other(_plain(baselines.grad, "node")),
     "GRAD, adjacency": Other(_plain(baselines.grad, "edge")),
-    "gradient × input": Other(_plain(baselines.grad_times_input)),
     "GAT attention": Other(_plain(baselines.attention), kinds=("GAT",)),
-    "occlusion": Other(_plain(baselines.occlusion)),
-    "IG": Other(_plain(baselines.integrated_gradients, 25)),
     "|IG|": Other(_plain(baselines.integrated_gradients, 25, "absolute")),
-    "IG, norm over classes": Other(_plain(baselines.integrated_gradients, 25, "norm")),
     "GNN-LRP": Other(_plain(baselines.gnn_lrp)),
     "PGExplainer": Other(
         lambda name, task: baselines.pg_explainer(task.training, progress=False, **PG_EXPLAINER[name]), learns=True
     ),
+    "gradient × input": Other(_plain(baselines.grad_times_input)),
+    "IG": Other(_plain(baselines.integrated_gradients, 25)),
+    "occlusion": Other(_plain(baselines.occlusion)),
     "GNNExplainer": Other(lambda name, _: baselines.gnn_explainer(**GNN_EXPLAINER[name])),
+    "IG, norm over classes": Other(_plain(baselines.integrated_gradients, 25, "norm")),
     "SubgraphX": Other(_plain(baselines.subgraphx), 10, datasets=("tree_cycles", "tree_grid", "mutag")),
     "DEGREE, contextual φ": Other(_plain(baselines.contextual), 10),
 }
-"""In the order of their price. The contextual score asks for contexts, so it is among these."""
+"""In the order in which they are run. The contextual score asks for contexts, so it is among these."""
 PAPER: dict[str, tuple[str, ...]] = {
     "GRAD, adjacency": ("0.882", "0.750", "0.905", "0.612", "0.787"),
     "GAT attention": ("0.815", "0.739", "0.824", "0.667", "0.763"),
@@ -91,10 +91,11 @@ Found = dict[str, list[dict[str, Any]]]
 
 
 def run(bench: Bench) -> Outcome:
-    """Every method on the first model of every cell, the cheapest first; interrupted, the tables show what was done."""
+    """Every method on the first model of every cell, row by row; interrupted, the tables show what was done."""
+    tasks: dict[tuple[str, Kind, int], Task] = {}
     try:
         for row, name, kind in product(OTHERS, DATASETS, KINDS):
-            found(bench, name, kind, rows=(row,), compute=True)
+            found(bench, name, kind, (row,), tasks)
     except KeyboardInterrupt:
         print("interrupted: what is missing is not run; the same command resumes there", file=sys.stderr)
     tables = [table for kind in KINDS for table in tables_of(kind, {n: found(bench, n, kind) for n in DATASETS})]
@@ -111,21 +112,27 @@ ABOUT = (
 )
 
 
-def found(bench: Bench, name: str, kind: Kind, rows: Sequence[str] | None = None, compute: bool = False) -> Found:
-    """What methods gave on the models of a cell: what is kept, or, if asked, what is missing as well."""
-    rows, which = tuple(OTHERS) if rows is None else rows, WHICH
+def found(
+    bench: Bench,
+    name: str,
+    kind: Kind,
+    rows: Sequence[str] | None = None,
+    tasks: dict[tuple[str, Kind, int], Task] | None = None,
+) -> Found:
+    """What methods gave on the models of a cell: what is kept, and with `tasks`, which rows share, what is missing."""
     results: Found = {}
-    for seed, row in product(range(min(bench.seeds, SEEDS)), rows):
+    for seed, row in product(range(min(bench.seeds, SEEDS)), OTHERS if rows is None else rows):
         other = OTHERS[row]
         if name not in other.datasets or kind not in other.kinds:
             continue
         settings = {"most": other.most, **_settings(row, name)}
         key = f"others/{name}-{kind}-{seed}/{_slug(row)}".lower()
         cell = bench.kept(key, settings)
-        if cell is None and compute:
-            model, dataset, _ = trained_as(bench, name, variant(name, kind, which), seed)
-            task = Task(model, dataset, authors=True, quick=bench.quick)
-            cell = bench.cell(key, settings, partial(_measured, bench, name, task, other))
+        if cell is None and tasks is not None:
+            if (name, kind, seed) not in tasks:
+                model, dataset, _ = trained_as(bench, name, variant(name, kind, WHICH), seed)
+                tasks[name, kind, seed] = Task(model, dataset, authors=True, quick=bench.quick)
+            cell = bench.cell(key, settings, partial(_measured, bench, name, tasks[name, kind, seed], other))
         if cell is not None:
             results.setdefault(row, []).append(cell)
     return results

@@ -104,7 +104,7 @@ class OneGraph:
     @cached_property
     def prepared(self) -> Prepared:
         """Each process makes the plain pass and the index of edges once."""
-        return prepare(self.model, *self.args, model_kwargs=self.kwargs)
+        return prepare(self.model, *self.args, start=self.settings.start, model_kwargs=self.kwargs)
 
     @property
     def data(self) -> tuple[Any, dict[str, Any]]:
@@ -135,7 +135,7 @@ class OneGraph:
 
 def _one_graph(model: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], settings: Settings) -> OneGraph:
     try:
-        prepared = prepare(model, *args, model_kwargs=kwargs)
+        prepared = prepare(model, *args, start=settings.start, model_kwargs=kwargs)
         if not isinstance(prepared.call.x, Tensor):
             raise JobError(  # noqa: TRY301
                 "jobs explain graphs with one type of nodes; explain graphs with several types with xdegree.explain"

@@ -39,7 +39,8 @@ def watched_pass(model: Any, call: ModelCall, rows: int | None = None) -> tuple[
         for path, module in shadow.named_modules():
             if isinstance(module, MessagePassing):
                 module.register_propagate_forward_pre_hook(lambda module, _: flows.append(module.flow))
-            if isinstance(module, MessagePassing) or next(module.parameters(recurse=False), None) is not None:
+            layer = isinstance(module, MessagePassing) or next(module.parameters(recurse=False), None) is not None
+            if layer and not isinstance(module, torch.jit.ScriptModule):  # which takes no hooks
                 _watch(module, path, inside, layers)
     with torch.no_grad(), Plain(call.random_states, rows) as plain:
         output = call.run(shadow)

@@ -31,8 +31,10 @@ from ..model_call.call import (
     is_stores,
     model_call,
 )
+from ..model_call.outputs import only_part
 from ..model_call.shadow_model import Plain, Sizes, shadow_of
 from ..model_call.split_points import Of, Source, find_source
+from ..model_call.starts import located
 from .message_flow import Incoming, MessageFlow, Sampling, watched_pass
 from .stores import EdgesAmong, StoredCall
 
@@ -119,21 +121,37 @@ class PreparedCall:
         self.margin = int(_divides_by_degrees(model))
         """Hops that a cut needs beyond the rounds of messages: 1 where layers look at the degrees of neighbors."""
         self._marks: dict[str, Any] | None = None
-        self._sources: dict[tuple[Of, str | None], Source] = {}
+        self._sources: dict[Of, Source] = {}
 
     @classmethod
-    def of(cls, model: Any, args: tuple[Any, ...], kwargs: dict[str, Any], trust: bool = False) -> "PreparedCall":
+    def of(
+        cls, model: Any, args: tuple[Any, ...], kwargs: dict[str, Any], trust: bool = False, start: Any = None
+    ) -> "PreparedCall":
         """The user's model and its arguments; or, in the place of the model, what was prepared before."""
         if not isinstance(model, PreparedCall):
             stored = bool(args) and is_stores(args[0])
             call = StoredCall.of(model, args[0], args[1:], kwargs) if stored else model_call(model, args, kwargs)
-            return cls(model, call, trust)
+            return cls(model, call, trust).from_start(start)
         if args or kwargs:
             raise TypeError(
                 "the model's arguments were given to prepare() already"
                 f" (got {len(args)} more and {sorted(kwargs)}); prepare another call for other arguments"
             )
-        return model
+        return model if start is None else model.from_start(start)
+
+    def from_start(self, start: Any) -> "PreparedCall":
+        """The same with the rows of nodes where ``start`` says, or in the only place where they can be."""
+        if isinstance(self.call, StoredCall):
+            if start is None:
+                return self
+            raise TypeError("start is for graphs in memory; of a graph in stores, features x are explained")
+        call = located(self.model, replace(self.call, spots=None), start)
+        if call.spots is None and self.call.spots is None:
+            return self
+        other = copy(self)
+        other.call, other._sources = call, {}
+        other.__dict__.pop("incoming", None)  # it knows the number of nodes
+        return other
 
     @cached_property
     def sample(self) -> ModelCall:
@@ -173,18 +191,20 @@ class PreparedCall:
         seen = self._seen(self.call)
         return {} if seen is None else seen.sizes
 
-    def source(self, of: Of = "node", start: str | None = None) -> Source:
+    def source(self, of: Of = "node") -> Source:
         """Where portions start; features are checked once."""
-        if (of, start) not in self._sources:
-            self._sources[of, start] = find_source(self.model, self.sample, of, start)
-        return self._sources[of, start]
+        if of not in self._sources:
+            self._sources[of] = find_source(self.sample, of)
+        return self._sources[of]
 
     def of_part(self, part: Any) -> "PreparedCall":
-        """The same for another part of the output."""
+        """The same for another part of the output; by default for the only one that can be explained."""
+        if part is None and not self.trust:
+            part = only_part(self.output)
         if part == self.call.part:
             return self
         other = copy(self)
-        other.call = replace(self.call, part=part)
+        other.call = self.call.of_part(part)
         return other
 
     def table(self, level: Level | None) -> Table:
@@ -200,7 +220,7 @@ class PreparedCall:
     def incoming(self) -> Incoming | None:
         """Who receives messages from whom; None where edges are unknown, or messages go in no or both directions."""
         edges, x = find_edge_index(self.call), self.call.x
-        if edges is None or self.flow.direction is None or not isinstance(x, Tensor):
+        if edges is None or self.flow.direction is None or not isinstance(x, Tensor) or self.call.is_stack:
             return None
         if isinstance(self.call, StoredCall):
             return self.call.stores.incoming(self.flow.direction)
@@ -573,7 +593,7 @@ def subgraph_call(
             return call.rows_of(value, edges if of_edges else nodes)
         return value
 
-    return call.mapped(part)
+    return call.mapped(part).of_nodes(nodes)
 
 
 def _checksum(value: Tensor) -> Any:

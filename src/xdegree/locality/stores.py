@@ -42,7 +42,7 @@ class StoredCall(ModelCall):
         """Each parameter of the model gets what the stores have by its name."""
         found = Stores(*stores)
         call = model_call(model, (found.stand_in, *args), kwargs)
-        return cls(call.args, call.kwargs, call.names, call.part, call.data, call.random_states, found)
+        return cls(call.args, call.kwargs, call.names, call.part, call.data, call.random_states, stores=found)
 
     def run(self, _model: Any, *_replaced: tuple[Any, Any]) -> NoReturn:
         """Refuse: stand-ins have no values."""

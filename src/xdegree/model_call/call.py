@@ -3,7 +3,9 @@
 import copy
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Literal, get_args
 
 import torch
@@ -14,7 +16,9 @@ from torch_geometric.data.data import BaseData
 from ..engine.portions import LostPortionsError, leaves, mapped
 from ..engine.process_state import RandomStates, random_states
 from ..engine.registry import MissingRuleError
-from ..engine.torch_private import trains
+from ..engine.torch_private import inner_module, trains
+from .outputs import opened, parts_of, picked
+from .spots import Argument, Held, Pairs, Spots, apart, follow, side_by_side
 
 
 @dataclass(frozen=True)
@@ -31,15 +35,45 @@ class ModelCall:
     """The ``Data`` object that the arguments were taken from, if any."""
     random_states: RandomStates = field(default_factory=random_states)
     """Where every pass over this call starts to draw random numbers."""
+    spots: Spots | Mapping[Any, Spots] | None = None
+    """Where the rows of nodes stand, by type where there are several; None for the usual place, see `x`."""
+
+    @cached_property
+    def x(self) -> Any:
+        """The rows of nodes: those of the `spots`, else the argument called ``x`` or ``x_dict``, or the first one."""
+        if isinstance(self.spots, Mapping):
+            return {kind: side_by_side(self._rows_at(spots)) for kind, spots in self.spots.items()}
+        if self.spots is not None:
+            return side_by_side(self._rows_at(self.spots))
+        named = self.get("x", "x_dict", *FEATURES)
+        if named is not None or not self.args:
+            return named
+        return None if isinstance(self.args[0], BaseData) else self.args[0]
 
     @property
-    def x(self) -> Any:
-        """The node features: the first argument, the one called ``x`` or ``x_dict``, or ``data.x``."""
-        if not self.args:
-            return self.kwargs["x"] if "x" in self.kwargs else self.kwargs.get("x_dict")
-        if isinstance(self.args[0], HeteroData):
-            return self.args[0].x_dict
-        return self.args[0].x if isinstance(self.args[0], BaseData) else self.args[0]
+    def is_stack(self) -> bool:
+        """Whether the rows are the nodes of several graphs of the same size, ``[graphs, nodes, …]``."""
+        return isinstance(self.spots, tuple) and any(isinstance(s, Argument) and s.stacked for s in self.spots)
+
+    def _rows_at(self, spots: Spots) -> list[Tensor]:
+        return [spot.rows(self.at) for spot in spots]
+
+    def at(self, way: tuple[Any, ...]) -> Any:
+        """What stands somewhere among the arguments."""
+        first, *rest = way
+        return follow(self.args[first] if isinstance(first, int) else self.get(first), tuple(rest))
+
+    def of_part(self, part: Any) -> "ModelCall":
+        """The same for another part of the output; its `x` stays the very same, which replacing goes by."""
+        other = replace(self, part=part)
+        other.__dict__["x"] = self.x
+        return other
+
+    def of_nodes(self, nodes: Tensor) -> "ModelCall":
+        """The call with some of the rows, or with the rows in another order, in the spots that are no arguments."""
+        if self.spots is None or isinstance(self.spots, Mapping):
+            return self
+        return replace(self, spots=tuple(spot.of_nodes(nodes) for spot in self.spots))
 
     @property
     def num_nodes(self) -> int:
@@ -54,46 +88,73 @@ class ModelCall:
             if value is None and name in self.names:
                 position = self.names.index(name)
                 value = self.args[position] if position < len(self.args) else None
-            if value is None and data is not None and name in data:
-                value = data[name]
+            if value is None and data is not None:
+                value = _data_value(data, name)
             if value is not None:
                 return value
         return None
 
     def run(self, model: Any, *replaced: tuple[Any, Any]) -> Any:
         """Call the model, some values (old, new) replaced; of all other tensors it gets copies to write into."""
+        with ExitStack() as until:
+            pairs = self._placed(model, replaced, until)
 
-        def given(value: Any) -> Any:
-            for old, new in replaced:
-                if value is old:
-                    return new
-            if isinstance(value, BaseData):
-                return _data_with(value, lambda _, item: given(item))
-            return mapped_tensors(Tensor.clone, value)
+            def given(value: Any) -> Any:
+                for old, new in pairs:
+                    if value is old:
+                        return new
+                if isinstance(value, BaseData):
+                    return data_with(value, lambda _, item: given(item))
+                if isinstance(value, tuple | list | dict):
+                    return with_items(value, given)
+                return value.clone() if isinstance(value, Tensor) else value
 
-        args, kwargs = [given(a) for a in self.args], {name: given(a) for name, a in self.kwargs.items()}
+            args, kwargs = [given(a) for a in self.args], {name: given(a) for name, a in self.kwargs.items()}
+            return self.picked(opened(self._called(model, args, kwargs)))
+
+    def _placed(self, model: Any, replaced: Iterable[tuple[Any, Any]], until: ExitStack) -> Pairs:
+        """What is replaced among the arguments; rows in other places are exchanged there until the pass ends."""
+        pairs: Pairs = []
+        new: Any = None
+        for one in replaced:
+            if self.spots is not None and one[0] is self.x:
+                new = one[1]
+            else:
+                pairs.append(one)
+        by_type = isinstance(self.spots, Mapping)
+        for kind, spots in self.spots.items() if isinstance(self.spots, Mapping) else [(None, self.spots or ())]:
+            own = self._rows_at(spots)
+            rows = None if new is None else new[kind] if by_type else new
+            if rows is None and any(isinstance(spot, Held) and spot.current is not None for spot in spots):
+                rows = self.x[kind] if by_type else self.x
+            if rows is not None:
+                for spot, part in zip(spots, apart(rows, own), strict=True):
+                    pairs += spot.place(model, part, self.at, until)
+        return pairs
+
+    def _called(self, model: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
         try:
-            output = model(*args, **kwargs)
+            return model(*args, **kwargs)
         except (MissingRuleError, LostPortionsError):
             raise
         except (TypeError, ValueError, IndexError, AttributeError, RuntimeError) as error:
+            if (
+                isinstance(error, RuntimeError)
+                and "does not require grad" in str(error)
+                and not torch.is_grad_enabled()
+            ):
+                with torch.enable_grad():  # a gradient inside of the model; whether it is in the way is seen later
+                    return mapped_tensors(Tensor.detach, opened(model(*args, **kwargs)))
             from .diagnose import faults
 
             found = faults(model, self, str(error))
             if not found:
                 raise
             raise ValueError(f"the model cannot be called with these arguments: {'; '.join(found)}") from error
-        return self.picked(output)
 
     def picked(self, output: Any) -> Any:
         """The part of an output that is meant."""
-        if self.part is None:
-            return output
-        try:
-            return output[self.part]
-        except (KeyError, IndexError, TypeError):
-            has = list(output) if isinstance(output, dict) else f"a {type(output).__name__}"
-            raise ValueError(f"output={self.part!r} is no part of what the model returns ({has})") from None
+        return picked(output, self.part)
 
     def named_values(self) -> Iterator[tuple[str, Any]]:
         """All arguments by their names, those of a ``Data`` object one by one."""
@@ -110,7 +171,7 @@ class ModelCall:
 
         def applied(name: str, value: Any) -> Any:
             if isinstance(value, BaseData):
-                return _data_with(value, f)
+                return data_with(value, f)
             return mapped(lambda item: f(name, item), value)
 
         names = (*self.names, *[""] * len(self.args))
@@ -118,8 +179,8 @@ class ModelCall:
         return replace(self, args=args, kwargs={name: applied(name, value) for name, value in self.kwargs.items()})
 
     def rows_of(self, value: Tensor, rows: Tensor) -> Tensor:
-        """Some rows of one of the call's tensors."""
-        return value[rows]
+        """Some rows of one of the call's tensors, of a sparse matrix too."""
+        return value[rows] if value.layout == torch.strided else value.to_dense()[rows].to_sparse(layout=value.layout)
 
     def plain_size(self, model: Any) -> int:
         """Bytes of the largest value of a pass, as if the widest layer met all nodes and edges at once."""
@@ -134,16 +195,20 @@ def mapped_tensors(f: Callable[[Tensor], Any], value: Any) -> Any:
     return mapped(lambda x: f(x) if isinstance(x, Tensor) else x, value)
 
 
-def _data_with(data: Any, given: Callable[[str, Any], Any]) -> Any:
+def with_items(value: Any, given: Callable[[Any], Any]) -> Any:
+    """The same tuple, list or dict with other items."""
+    if isinstance(value, dict):
+        return {key: given(item) for key, item in value.items()}
+    items = [given(item) for item in value]
+    return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
+
+
+def data_with(data: Any, given: Callable[[str, Any], Any]) -> Any:
     """A copy of a Data object with its values replaced or copied."""
-    if isinstance(data, HeteroData):
-        raise TypeError(
-            "a model that takes a HeteroData object cannot be decomposed as it is; wrap it so that it takes x_dict and"
-            " edge_index_dict"
-        )
     copied = copy.copy(data)
-    for name in data.keys():  # noqa: SIM118 (a Data object is no dict)
-        copied[name] = given(name, data[name])
+    for store, old in zip(copied.stores, data.stores, strict=True):
+        for name in list(old.keys()):
+            store[name] = given(name, old[name])
     return copied
 
 
@@ -164,7 +229,9 @@ def model_call(model: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> 
     if isinstance(model, type) or not callable(model):
         got = f"the class {model.__name__}" if isinstance(model, type) else f"a {type(model).__name__}"
         raise TypeError(f"the first argument is the model, made and trained, as in (model, x, edge_index) (got {got})")
-    if not args and "x" not in kwargs and "x_dict" not in kwargs:
+    parameters = parameters_of(model)
+    required = [p for p in parameters if p.default is p.empty and p.name not in kwargs]
+    if not args and not kwargs and required:
         raise TypeError(
             "the model's arguments are missing; give them as the model takes them: (model, x, edge_index, …)"
         )
@@ -173,28 +240,33 @@ def model_call(model: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> 
             "a graph in stores can be asked about single nodes: explain, prepare and agglomerate take"
             " (feature_store, graph_store); this question needs the graph in memory"
         )
-    if args and isinstance(args[0], list | tuple) and len(args[0]) and isinstance(args[0][0], Tensor | BaseData):
-        several = isinstance(args[0][0], BaseData)
-        advice = (
-            "put the graphs into a batch: Batch.from_data_list(graphs)"
-            if several
-            else "give them one by one: (model, x, edge_index)"
-        )
-        raise TypeError(f"the model's arguments came as a {type(args[0]).__name__}; {advice}")
-    parameters = parameters_of(model)
+    if args and isinstance(args[0], list | tuple) and len(args[0]):
+        _check_list(args, len(required))
     if not args or not isinstance(args[0], BaseData):
         return ModelCall(args, kwargs, tuple(p.name for p in parameters))
     data, parameters = args[0], [p for p in parameters if p.name not in kwargs]
-    if isinstance(data, Data) and data.x is None:
-        raise ValueError(f"the Data object has no node features x (it has {sorted(data.keys())})")
-    if _takes_data(parameters) or len(args) > 1:
+    if _takes_data(parameters, data) or len(args) > 1:
         return ModelCall(args, kwargs, tuple(p.name for p in parameters), data=data)
     found = {p.name: _from_data(data, p) for p in parameters if _wanted(data, p)}
     return ModelCall((), {**kwargs, **found}, data=data)
 
 
+def _check_list(args: tuple[Any, ...], required: int) -> None:
+    """Refuse a list that holds graphs, or the model's arguments where it takes more than one."""
+    first = args[0][0]
+    if isinstance(first, BaseData):
+        raise TypeError(
+            f"the graphs came as a {type(args[0]).__name__}; put them into a batch: Batch.from_data_list(graphs)"
+        )
+    if isinstance(first, Tensor) and required > len(args):
+        raise TypeError(
+            f"the model's arguments came as a {type(args[0]).__name__}; give them one by one: (model, x, edge_index)"
+        )
+
+
 def parameters_of(model: Any) -> list[inspect.Parameter]:
     """The parameters of a model that have names of their own."""
+    model = unwrapped(model)
     try:
         signature = inspect.signature(model.forward if isinstance(model, nn.Module) else model)
     except (TypeError, ValueError):  # some callables of C++ do not tell
@@ -203,20 +275,47 @@ def parameters_of(model: Any) -> list[inspect.Parameter]:
     return [p for p in signature.parameters.values() if p.kind in named]
 
 
-def _takes_data(parameters: list[inspect.Parameter]) -> bool:
+def unwrapped(model: Any) -> Any:
+    """The module inside of one that only spreads work over devices or compiles it."""
+    while isinstance(model, nn.Module):
+        spread = isinstance(model, nn.DataParallel | nn.parallel.DistributedDataParallel)
+        inner = model.module if spread else inner_module(model)
+        if inner is None:
+            return model
+        model = inner
+    return model
+
+
+def _data_value(data: Any, name: str) -> Any:
+    """What a Data object has by a name; of one with types a dict by type, or what only one type has."""
+    if not isinstance(data, HeteroData):
+        return data.get(name)
+    stores = [store for store in data.stores if name.removesuffix("_dict") in store]
+    if name.endswith("_dict"):
+        return {store._key: store[name.removesuffix("_dict")] for store in stores} or None
+    return stores[0][name] if len(stores) == 1 else None
+
+
+def _takes_data(parameters: list[inspect.Parameter], data: Any) -> bool:
     if not parameters:
         return True
-    annotation = parameters[0].annotation
-    if isinstance(annotation, type) and issubclass(annotation, BaseData):
+    first = parameters[0]
+    if isinstance(first.annotation, type) and issubclass(first.annotation, BaseData):
         return True
     required = [p for p in parameters if p.default is p.empty]
-    return parameters[0].name not in ("x", "x_dict") and len(required) <= 1
+    return len(required) <= 1 and (first.name == "batch" or not _in_data(data, first.name))
+
+
+FEATURES = ("x", "feat", "feats", "features", "node_feat", "node_feats", "node_features", "h", "input", "inputs", "xs")
+"""What models call the features of nodes."""
 
 
 def _in_data(data: Any, name: str) -> bool:
     if isinstance(data, HeteroData):
         return any(name.removesuffix("_dict") in store for store in data.stores)
-    return name in data
+    if name in FEATURES and name not in data:
+        return data.x is not None
+    return name in data or name == "num_nodes"
 
 
 def _wanted(data: BaseData, parameter: inspect.Parameter) -> bool:
@@ -227,9 +326,12 @@ def _from_data(data: Any, parameter: inspect.Parameter) -> Any:
     if isinstance(data, HeteroData) and _in_data(data, parameter.name):
         return getattr(data, f"{parameter.name.removesuffix('_dict')}_dict")
     if _in_data(data, parameter.name):
-        return data[parameter.name]
+        return data[parameter.name] if parameter.name in data else getattr(data, parameter.name, data.x)
+    if parameter.name in ("x", "x_dict"):
+        return None
     if parameter.name == "batch" and isinstance(data, Data):
-        return torch.zeros(data.num_nodes, dtype=torch.long, device=data.x.device)
+        device = next((t.device for t in data.to_dict().values() if isinstance(t, Tensor)), None)
+        return torch.zeros(data.num_nodes or 1, dtype=torch.long, device=device)
     raise ValueError(
         f"the model needs {parameter.name!r}, which the Data object does not have (it has {sorted(data.keys())}); give"
         f" the tensors themselves, or {parameter.name}=… beside the Data object"
@@ -242,8 +344,6 @@ def check_call(model: Any, call: ModelCall) -> None:
     _check_devices(model, call)
     _check_mode(model)
     x = call.x
-    if isinstance(x, Tensor) and x.layout != torch.strided:
-        raise TypeError(f"x is sparse ({x.layout}); portions need a dense tensor: x.to_dense()")
     if isinstance(x, Tensor) and x.dim() and not len(x):
         raise ValueError(f"the graph has no nodes: x is {list(x.shape)}")
 
@@ -329,20 +429,20 @@ class Table:
 def as_table(output: Any, call: ModelCall, level: Level | None = None) -> Table:
     """The output as a table; what its rows are follows from their number unless the level is given."""
     if not isinstance(output, Tensor) or not output.is_floating_point():
-        got = getattr(output, "dtype", type(output).__name__)
-        keys = f" with the parts {list(output)}" if isinstance(output, dict) else ""
-        raise TypeError(
-            f"the model must return one float tensor to be explained (got {got}{keys}); name the part that is meant,"
-            " output=…, or wrap the model to return the prediction"
-        )
+        got, parts = getattr(output, "dtype", type(output).__name__), [name for name, _ in parts_of(output)]
+        advice = f"name the part that is meant, output={parts[0]!r}" if parts else "wrap it to return the prediction"
+        keys = f" with the parts {parts}" if parts else ""
+        raise TypeError(f"the model must return one float tensor to be explained (got {got}{keys}); {advice}")
     if level is not None and level not in get_args(Level):
         raise ValueError(f"level must be one of {get_args(Level)} (got {level!r})")
+    if call.is_stack and output.dim() > 2 and output.shape[:2].numel() == len(call.x):
+        output = output.flatten(0, 1)
     level = _level(output, call) if level is None else level
     rows = _rows(call, level)
     # Without knowing better, a vector holds the classes of a graph, but one number per node or link.
     single = output.dim() == 0 or (output.dim() == 1 and level == "graph" and len(output) != rows)
     values = output.reshape(1, -1) if single else output.reshape(len(output), -1)
-    if rows is not None and len(values) != rows:
+    if rows is not None and len(values) != rows and not (level == "node" and len(values) == call.get("batch_size")):
         raise ValueError(f"level={level!r} means {rows} rows, but the model's output has {list(output.shape)}")
     return Table(values, level)
 
@@ -352,8 +452,11 @@ def _level(output: Tensor, call: ModelCall) -> Level:
     links = _rows(call, "link")
     if links is not None and rows == links:
         return "link"
-    if isinstance(call.x, Tensor) and rows == len(call.x):
+    if isinstance(call.x, Tensor) and rows in (len(call.x), call.get("batch_size")):
         return "node"
+    edges = find_edge_index(call)
+    if edges is not None and output.dim() and rows == edges.shape[1] > 1 and find_batch(call) is None:
+        return "link"  # something is said of every edge
     return "graph" if isinstance(call.x, Tensor) else "node"
 
 
@@ -372,8 +475,12 @@ def find_batch(call: ModelCall) -> Tensor | None:
     """Which graph each node belongs to: ``batch=``, or else the only vector of integers, one per node."""
     if not isinstance(call.x, Tensor):
         return None
-    named = call.get("batch")
-    found = [named] if isinstance(named, Tensor) else [t for t in call.tensors() if t.dim() == 1 and t is not call.x]
+    named, ids = (
+        call.get("batch"),
+        (call.x, *(call.args[:1] if call.spots is not None else ()), call.get("x", "z", "n_id")),
+    )
+    found = [named] if isinstance(named, Tensor) else [t for t in call.tensors() if t.dim() == 1]
+    found = [t for t in found if not any(t is one for one in ids)]
     found = [t for t in found if t.dtype == torch.long and t.shape == call.x.shape[:1]]
     return found[0] if len(found) == 1 and len(found[0]) else None
 

@@ -10,6 +10,38 @@ from torch import Tensor
 from .call import short
 
 
+def ids_of(ids: Any, rows: int) -> tuple[Any, ...]:
+    """What the user calls the nodes, in their order, from a list of them or a mapping from each to its row."""
+    if isinstance(ids, Mapping):
+        by_row = {row: name for name, row in ids.items()}
+        missing = [row for row in range(rows) if row not in by_row]
+        if missing or len(by_row) != rows:
+            raise ValueError(f"ids must name every row from 0 to {rows - 1} once (rows without one: {short(missing)})")
+        return tuple(by_row[row] for row in range(rows))
+    found = tuple(ids.tolist() if isinstance(ids, Tensor) else ids)
+    if len(found) != rows or len(set(found)) != rows:
+        raise ValueError(f"ids must be {rows} different names, one for each node (got {len(found)})")
+    return found
+
+
+def by_ids(value: Any, ids: tuple[Any, ...] | None) -> Any:
+    """The rows that ids mean, in lists at any depth; without ids, and for what is none, the value as it is."""
+    if ids is None:
+        return value
+    row_of = {name: row for row, name in enumerate(ids)}
+
+    def rows(one: Any) -> Any:
+        if isinstance(one, list | tuple | set | frozenset):
+            return [rows(item) for item in one]
+        if isinstance(one, Tensor) or one is None or (isinstance(one, str) and one == "all" and one not in row_of):
+            return one
+        if one not in row_of:
+            raise ValueError(f"{one!r} is none of the ids (they are {short(list(ids))})")
+        return row_of[one]
+
+    return rows(value)
+
+
 def shares(groups: Any, x: Any, what: str = "node") -> Any:
     """The share of each feature that belongs to each group, ``[K, N]`` or ``[K, *x.shape]``, in x's dtype.
 

@@ -16,7 +16,7 @@ from torch_geometric.inspector import Inspector
 from torch_geometric.nn.models.rev_gnn import InvertibleModule
 
 from .. import rules as _rules  # noqa: F401  (registers the rules that a run looks up)
-from ..engine.portions import carries
+from ..engine.portions import carries, leaves
 from ..engine.process_state import OwnDraws, RandomStates
 from ..engine.registry import module_rule, op_schema
 from ..engine.run import Run
@@ -28,8 +28,11 @@ Sizes = Mapping[int, Tensor]
 """The size of each row of the values of a pass, by the number of the operation."""
 
 
-def shadow_of(model: Any, run: Run | None = None, watch: Watch | None = None) -> Any:
+def shadow_of(model: Any, run: Run | None = None, watch: Watch | None = None, caches: bool = False) -> Any:
     """Copy the tree of modules, not the parameters; callables that are no modules are returned as they are.
+
+    Without ``caches``, layers forget features that they keep from one call to the next (``SGConv(cached=True)``): they
+    are computed anew from the arguments, which `check_caches` shows to give the same.
 
     With a ``run``, the shadow tells it the path of the module at work and hands modules whose type has a rule
     to it; ``watch(path, value)`` sees every module's output, and its first input that carries portions as
@@ -37,10 +40,12 @@ def shadow_of(model: Any, run: Run | None = None, watch: Watch | None = None) ->
     """
     if not isinstance(model, nn.Module) or isinstance(model, torch.jit.ScriptModule):
         return model
-    return _shadow(model, {}, run, watch)
+    return _shadow(model, {}, run, watch, caches)
 
 
-def _shadow(model: nn.Module, copies: dict[int, Any], run: Run | None, watch: Watch | None) -> Any:
+def _shadow(
+    model: nn.Module, copies: dict[int, Any], run: Run | None, watch: Watch | None, caches: bool = False
+) -> Any:
     """A tree of modules; ``copies`` are by the identity of the original, as `copy.deepcopy` keeps its memo."""
     named = [(path, module) for path, module in model.named_modules() if id(module) not in copies]
     for _, module in named:
@@ -58,6 +63,8 @@ def _shadow(model: nn.Module, copies: dict[int, Any], run: Run | None, watch: Wa
         if isinstance(made, InvertibleModule):
             made.disable = True  # it would free the memory of its inputs, which portions do not own
         made.__dict__["_compiled_call_impl"] = None
+        if not caches:
+            made.__dict__.update(dict.fromkeys(_warm(module)))
         if run is not None:
             _attach(made, path, run, watch)
     return copies[id(model)]
@@ -67,6 +74,35 @@ def run_plain(model: Any, call: ModelCall, *replaced: tuple[Any, Any]) -> Any:
     """The model's own output, without leaving a trace."""
     with torch.no_grad(), Plain(call.random_states):
         return call.run(shadow_of(model), *replaced)
+
+
+def _warm(module: nn.Module) -> list[str]:
+    """The attributes in which a layer of PyG keeps what it computed of features before; edges may stay there."""
+    kept = {name: value for name, value in vars(module).items() if name.startswith("_cached")}
+    return [name for name, value in kept.items() if isinstance(value, Tensor) and value.is_floating_point()]
+
+
+def check_caches(model: Any, call: ModelCall) -> None:
+    """Raise if layers keep something that they computed on other arguments: the output would not be that of these."""
+    modules = model.named_modules() if isinstance(model, nn.Module) else ()
+    warm = {path: names for path, module in modules if (names := _warm(module))}
+    if not warm:
+        return
+    with torch.no_grad(), Plain(call.random_states):
+        own = call.run(shadow_of(model, caches=True))
+    try:
+        fresh = run_plain(model, call)
+        pairs = [(a, b) for a, b in zip(leaves(own), leaves(fresh), strict=True) if isinstance(a, Tensor)]
+        same = all(a.shape == b.shape and torch.allclose(a, b, rtol=1e-4, equal_nan=True) for a, b in pairs)
+    except (RuntimeError, IndexError, ValueError):
+        same = False
+    if not same:
+        path, names = next(iter(warm.items()))
+        raise ValueError(
+            f"{', '.join(map(repr, warm))} keep what they computed on other arguments (cached=True), and the model's"
+            " output is not that of these arguments; give those of the first call, or empty them first:"
+            f" model.{path + '.' if path else ''}{names[0]} = None"
+        )
 
 
 class Plain(DispatchMode):
@@ -86,6 +122,8 @@ class Plain(DispatchMode):
     def __torch_dispatch__(
         self, func: OpOverload, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
+        if self.in_place_of:
+            args, kwargs = self.stand_in(args), self.stand_in(kwargs or {})
         self.operations.append(func)
         schema = op_schema(func)
         if schema.draws:

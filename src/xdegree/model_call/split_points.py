@@ -15,7 +15,6 @@ from ..engine.sparse_rows import Entries, Singles, sparse_share
 from .call import ModelCall, find_edges, mapped_tensors, short
 from .edges import match_edges
 from .groups import split
-from .shadow_model import run_plain, shadow_of
 
 Of = Literal["node", "edge", "feature", "edge_feature"]
 
@@ -117,16 +116,10 @@ class Source(Protocol):
         """Raise if the portions never started."""
 
 
-def find_source(
-    model: Any, call: ModelCall, of: Of = "node", start: str | None = None, path: Path | None = None
-) -> Source:
+def find_source(call: ModelCall, of: Of = "node", path: Path | None = None) -> Source:
     """The source that the user means, or an error that says what is missing."""
     if of not in get_args(Of):
         raise ValueError(f"of must be one of {get_args(Of)} (got {of!r})")
-    if start is not None:
-        if of not in ("node", "feature"):
-            raise ValueError(f"start names the module where the portions of nodes start; it does not go with of={of!r}")
-        return _module_source(model, call, start).on(path or TRIVIAL)
     if of == "edge":
         return MessageSource(call, _edges_of(call)).on(path or TRIVIAL)
     if of == "edge_feature":
@@ -135,8 +128,8 @@ def find_source(
             raise ValueError(
                 "of='edge_feature' needs edge_attr or edge_weight among the model's arguments, by that name"
             )
-        return ArgumentSource(_checked(value, "edge", model), "edge", path or TRIVIAL)
-    return ArgumentSource(_checked(call.x, "node", model), "node", path or TRIVIAL)
+        return ArgumentSource(_checked(value, "edge"), "edge", path or TRIVIAL)
+    return ArgumentSource(_checked(call.x, "node"), "node", path or TRIVIAL)
 
 
 @dataclass
@@ -184,58 +177,6 @@ def _portions(total: Tensor, part: Tensor, share: Tensor | Entries, sparse: bool
         if int(mask.count_nonzero()) <= THIN * mask.numel():
             return Portions(total.detach().clone(), sparse_share(x, share))
     return Portions(total.detach().clone(), split(x, share))
-
-
-@dataclass
-class ModuleSource:
-    """The output of a module, for example of an embedding of integers."""
-
-    module: str
-    rows: Tensor
-    """What the module gives for these arguments."""
-    what: str = "node"
-    beside_plain_nodes: bool = False
-    path: Path = TRIVIAL
-
-    def start(self, run: Run, shadow: Any, share: Any) -> list[tuple[Any, Any]]:
-        """Split the module's output whenever it is called."""
-
-        def divide(_module: nn.Module, _args: Any, output: Any) -> Portions:
-            with run.aside():
-                rows = _one_row_per_node(self.module, total_of(output), len(self.rows))
-                return _portions(*self.path.at(rows), share, run.sparse)
-
-        shadow.get_submodule(self.module).register_forward_hook(divide)
-        return []
-
-    def on(self, path: Path) -> "ModuleSource":
-        """The same on another way."""
-        return replace(self, path=path)
-
-    def finish(self) -> None:
-        """Portions always start here: the module was seen to be called."""
-
-
-def _one_row_per_node(path: str, output: Any, nodes: int) -> Tensor:
-    if isinstance(output, Tensor) and output.is_floating_point() and output.dim() and len(output) == nodes:
-        return output
-    got = f"{output.dtype} {list(output.shape)}" if isinstance(output, Tensor) else type(output).__name__
-    raise TypeError(f"start={path!r} must give one float row per node, {nodes} (got {got})")
-
-
-def _module_source(model: Any, call: ModelCall, start: str) -> ModuleSource:
-    known = [name for name, _ in model.named_modules() if name] if isinstance(model, nn.Module) else []
-    if start not in known:
-        raise ValueError(f"start names {start!r}, but the model's modules are {short(known)}")
-    if not isinstance(call.x, Tensor):
-        raise TypeError("start needs the ids of the nodes as a tensor, the first argument of the model")
-    found: list[Any] = []
-    shadow = shadow_of(model)
-    shadow.get_submodule(start).register_forward_hook(lambda _module, _args, output: found.append(output))
-    run_plain(shadow, call)
-    if not found:
-        raise ValueError(f"start names {start!r}, which the model did not call in this forward pass")
-    return ModuleSource(start, _one_row_per_node(start, found[-1], len(call.x)))
 
 
 @dataclass
@@ -368,36 +309,30 @@ def _edges_of(call: ModelCall) -> Any:
     return value
 
 
-def _checked(x: Any, what: str, model: Any) -> Any:
+def _checked(x: Any, what: str) -> Any:
     """Features that can be split, or a clear error."""
     if isinstance(x, Mapping):
         if not x:
             raise ValueError(f"the dict of {what} features is empty")
         for kind, value in x.items():
-            _check_features(value, f"{what} features of type {kind!r}", model)
+            _check_features(value, f"{what} features of type {kind!r}")
         return x
-    return _check_features(x, f"{what} features", model)
+    return _check_features(x, f"{what} features")
 
 
-def _check_features(x: Any, what: str, model: Any) -> Tensor:
+def _check_features(x: Any, what: str) -> Tensor:
     if not isinstance(x, Tensor):
         raise TypeError(
             f"{what} must be a float tensor, the model's first argument (got {type(x).__name__});"
             " with several types of nodes give a dict of tensors"
         )
     if not x.is_floating_point():
-        raise TypeError(f"{what} must be floating point to be split into portions (got {x.dtype}); {_advice(model)}")
+        raise TypeError(
+            f"{what} must be floating point to be split into portions (got {x.dtype}); convert them: .float()"
+        )
     if x.dim() == 0:
         raise ValueError(f"{what} must have a row per {what.split(maxsplit=1)[0]} (got a single number)")
     if not bool(x.sum().isfinite()) and not bool(x.isfinite().all()):  # the first question takes a tenth of the time
         bad = (~x.isfinite()).reshape(len(x), -1).any(1).nonzero().flatten().tolist()
         raise ValueError(f"{what} must be finite (got NaN or infinity at {short(bad)}); clean them first")
     return x
-
-
-def _advice(model: Any) -> str:
-    modules = model.named_modules() if isinstance(model, nn.Module) else []
-    tables = [name for name, m in modules if isinstance(m, nn.Embedding | nn.EmbeddingBag)]
-    if tables:
-        return f"name the embedding as the place where portions start: start={tables[0]!r}"
-    return "convert them: x.float()"

@@ -183,6 +183,9 @@ function listen(drawing) {
       find("drawing").scrollIntoView({ block: "nearest" });
     });
   }
+  // Paper is narrower than a screen: the drawing is made anew for it, and afterwards as it was.
+  window.addEventListener("beforeprint", () => Plotly.relayout(drawing.div, { width: 640, height: 400 }));
+  window.addEventListener("afterprint", () => Plotly.relayout(drawing.div, { width: null, height: null, autosize: true }));
   let before = drawing.way;
   window.addEventListener("resize", () => {
     drawing.fit();

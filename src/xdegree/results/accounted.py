@@ -66,6 +66,8 @@ class Asked:
     """The modules that multiply what arrives from nodes by what arrives from nodes."""
     scope: str | None = None
     """What was decomposed, and whether it was checked against the model: the neighborhood or the whole graph."""
+    ids: tuple[Any, ...] | None = None
+    """What the user calls the nodes, in their order: ``ids=``, or ``n_id`` of a loader's batch."""
 
     @property
     def asked(self) -> dict[str, Any]:
@@ -164,6 +166,7 @@ class Accounted(Asked):
             **{name: plain(getattr(self, name)) for name in ("prediction", "logits", "baseline_output")},
             **{name: getattr(self, name) for name in VALUES},
             "products": list(self.products),
+            "ids": None if self.ids is None else list(self.ids),
             "options": self.options.to_dict(),
         }
 
@@ -180,6 +183,9 @@ def read_common(content: dict[str, Any]) -> tuple[dict[str, Any], torch.dtype]:
         found[name] = read_value(content, name, kind)
     products = content["products"]
     require(isinstance(products, list) and all(isinstance(p, str) for p in products), "products must be names")
+    ids = content.get("ids")
+    require(ids is None or isinstance(ids, list), "ids must be a list")
+    found["ids"] = None if ids is None else tuple(ids)
     return {**found, "products": tuple(products), "options": Options.paper(**content["options"])}, dtype
 
 

@@ -72,7 +72,8 @@ class Explanation(Accounted):
     def top(self, k: int = 5, by: Literal["sign", "impact", "size"] | None = None) -> list[tuple[Any, float]]:
         """What matters most: k nodes, edges (u, v) or places, each with its signed score.
 
-        The place of a feature is (node, feature), that of an edge feature (edge, feature).
+        Nodes that have texts as `ids` are named by them. The place of a feature is (node, feature), that of an edge
+        feature (edge, feature).
 
         Args:
             k: how many.
@@ -100,9 +101,16 @@ class Explanation(Accounted):
     def _name(self, place: int) -> Any:
         if self.of == "edge":
             assert self.edge_index is not None
-            return tuple(self.edge_index[:, place].tolist())
+            return tuple(self._id(node) for node in self.edge_index[:, place].tolist())
         width = self.scores.shape[1] if self.scores.dim() > 1 else None
-        return place if width is None else divmod(place, width)
+        if width is not None:
+            node, feature = divmod(place, width)
+            return (self._id(node) if self.of == "feature" else node), feature
+        return self._id(place) if self.of == "node" else place
+
+    def _id(self, node: int) -> Any:
+        """What a node is called: by its text, if it has one, else by its number."""
+        return self.ids[node] if self.ids is not None and isinstance(self.ids[node], str) else node
 
     def __repr__(self) -> str:
         best = ", ".join(f"{name}: {score:+.4g}" for name, score in self.top(3))

@@ -4,6 +4,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch_geometric.nn import SortAggregation
 
 from ..engine.masked_rows import MaskedRows
 from ..engine.portions import Messages, Portions, carries, rows, target_of, total_of, unrows
@@ -259,3 +260,19 @@ def segment_reduce(
 
 
 _REDUCTIONS = {"max": "amax", "min": "amin"}
+
+
+@rule(SortAggregation)
+def sort_aggregation(call: Call, x: Portions, *args: Any, **kwargs: Any) -> Tensor:
+    """The first k rows of each graph by their last feature: the rows that the model chose, of both portions alike.
+
+    As operations it would turn a value into a number, to fill up graphs with fewer than k nodes.
+    """
+    layer: Any = call.op
+    number = torch.arange(1, len(x) + 1, device=x.device, dtype=torch.float64).unsqueeze(1)
+    last = layer.to_dense_batch(x.total[:, -1:], *args, **kwargs, fill_value=float(x.total.min()) - 1)[0]
+    place = layer.to_dense_batch(number, *args, **kwargs)[0].squeeze(-1).long()
+    chosen = place.gather(1, last.squeeze(-1).sort(dim=-1, descending=True).indices)[:, : layer.k]
+    chosen = torch.nn.functional.pad(chosen, (0, layer.k - chosen.shape[1]))
+    target = torch.cat([x.target.new_zeros(call.groups, 1, x.shape[1]), x.target], 1)
+    return target[:, chosen].reshape(call.groups, *call.total.shape)

@@ -8,7 +8,7 @@ from torch_geometric import EdgeIndex
 
 from ..engine.portions import Messages, Portions, carries, rows, spread, target_of, total_of, unrows
 from ..engine.registry import Call, aten, rule
-from .common import bilinear, finite, magnitude_share, on_rows, share_bias, shift, targets, telescope
+from .common import bilinear, finite, magnitude_share, on_rows, proportional, share_bias, shift, targets, telescope
 
 
 def matrix_product(call: Call, a: Tensor, b: Tensor) -> Tensor:
@@ -216,6 +216,17 @@ def lerp(call: Call, a: Tensor, b: Tensor, weight: Any) -> Tensor:
         inner = Call(aten.mul.Tensor, step, call.groups, call.options)
         step = Portions(step, _dense(mul(inner, gap, weight)))
     return _add(call, a, step)
+
+
+@rule(aten.xlogy)
+def xlogy(call: Call, a: Any, b: Any) -> Tensor:
+    """a·log b, as the logarithm and the product would give it; 0 where a is."""
+    a, b = (x if isinstance(x, Tensor) else torch.tensor(x, dtype=call.total.dtype) for x in (a, b))
+    log: Any = total_of(b).log()
+    if carries(b):
+        log = Portions(log, proportional(Call(aten.log.default, log, call.groups, call.options), b))
+    target = _dense(mul(Call(aten.mul.Tensor, call.total, call.groups, call.options), a, log))
+    return torch.where((total_of(a) == 0) | ~target.isfinite(), torch.zeros_like(target), target)
 
 
 @rule(aten.glu)

@@ -189,8 +189,17 @@ def as_strided(call: Call, x: Portions, size: list[int], stride: list[int], offs
     """The same memory in another shape: the positions it names, taken from both portions alike."""
     if not x.total.is_contiguous() or x.total.storage_offset():
         raise NotImplementedError("as_strided of a tensor that is itself a view has no rule; use indexing")
+    if x.target.is_contiguous():  # a view, which a model may write into
+        start = x.target.storage_offset() + (offset or 0)
+        return x.target.as_strided([call.groups, *size], [x.numel(), *stride], start)
     positions = torch.arange(x.numel(), device=x.device).as_strided(size, stride, offset or 0)
     return x.target.reshape(call.groups, x.numel())[:, positions]
+
+
+@rule(aten.take)
+def take(call: Call, x: Portions, index: Tensor) -> Tensor:
+    """Entries by their place in the flattened tensor, of both portions alike."""
+    return x.target.reshape(call.groups, x.numel())[:, index]
 
 
 @rule(aten.gather)
