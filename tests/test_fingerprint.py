@@ -8,6 +8,7 @@ import fractions
 import functools
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import threading
@@ -59,6 +60,8 @@ PAIRS = {
     "NumPy integers": (np.int64(3), np.int64(4)),
     "NumPy types": (np.int64(3), np.int32(3)),
     "float32": (np.float32(0.1), np.float32(0.2)),
+    "a pattern": (re.compile("a"), re.compile("a", re.IGNORECASE)),
+    "a function of NumPy": (np.add, np.multiply),
     "arrays": (np.arange(3), np.arange(3)[::-1]),
     "arrays of objects": (np.array(["a", None], object), np.array(["b", None], object)),
     "sets": ({"a", "b"}, {"a", "c"}),

@@ -7,6 +7,7 @@ import re
 import shutil
 import sys
 from collections import Counter
+from itertools import product
 from pathlib import Path
 
 import duckdb
@@ -521,39 +522,41 @@ HARMS = {
     "of another job": (lambda path: shutil.copy(f"strength/{path.parent.name}/{path.name}", path), "of another job"),
     "replaced by text": (lambda path: path.write_text("my notes"), "has 8 bytes instead of"),
     "a folder": (lambda path: (path.unlink(), path.mkdir()), "is not there"),
+    "a pipe": (lambda path: (path.unlink(), os.mkfifo(path)), "is not there"),
     "deleted": (lambda path: path.unlink(), "is not there"),
 }
 
 
-@pytest.mark.parametrize("table", ["scores", "instances"])
 @pytest.mark.parametrize("harm", HARMS)
-@pytest.mark.parametrize("listed", [True, False], ids=["in the manifest", "newer than it"])
-def test_a_damaged_part_is_found_and_made_anew(place, inline, harm, table, listed):
+def test_a_damaged_part_is_found_and_made_anew(place, inline, harm):
     expected = expected_files(place, "of_graphs")
-    shutil.copytree("undisturbed", "out")
     if harm == "of another job":
         jobs.run(place("of_graphs"), out="strength", workers=1, **{**SMALL, "reading": "strength"})
-    manifest = json.loads((place.out / "manifest.json").read_text())
-    if not listed:  # as after a kill
-        (place.out / "manifest.json").write_text(json.dumps({**manifest, "parts": manifest["parts"][:1]}))
-    path = place.out / table / "part-000001.parquet"
-    HARMS[harm][0](path)
-    harmed = path.read_bytes() if path.is_file() else None
-    status = jobs.status("out")
-    assert (status.state, status.finished, status.parts_finished) == ("unfinished", 20, 5)
-    gone = harm == "deleted" and table == "instances" and not listed  # nothing tells that it was ever there
-    assert list(status.damaged) == ([] if gone else [1])
-    if listed:
-        assert HARMS[harm][1] in status.damaged[1]
-        assert f"part 1 is damaged: {table}/part-000001.parquet" in str(status)
-    jobs.resume("out", progress=False)
-    assert_whole(place)
-    assert [task.part for task in inline[-1].tasks] == [1]
-    kept = {f.name: f for f in (place.out / "damaged").glob("*")}
-    assert {name: content for name, content in place.files().items() if not name.startswith("damaged")} == expected
-    if harmed is not None:
-        assert kept[f"{table}-part-000001.parquet"].read_bytes() == harmed
-    assert jobs.resume("out", progress=False).damaged == {}
+    for name, listed in product(("scores", "instances"), (True, False)):  # in the manifest, or newer than it
+        out = place.folder / f"{name}-{listed}"
+        shutil.copytree("undisturbed", out)
+        manifest = json.loads((out / "manifest.json").read_text())
+        if not listed:  # as after a kill
+            (out / "manifest.json").write_text(json.dumps({**manifest, "parts": manifest["parts"][:1]}))
+        path = out / name / "part-000001.parquet"
+        HARMS[harm][0](path)
+        harmed = path.read_bytes() if path.is_file() else None
+        status = jobs.status(out)
+        assert (status.state, status.finished, status.parts_finished) == ("unfinished", 20, 5)
+        gone = harm == "deleted" and name == "instances" and not listed  # nothing tells that it was ever there
+        assert list(status.damaged) == ([] if gone else [1])
+        if listed:
+            assert HARMS[harm][1] in status.damaged[1]
+            assert f"part 1 is damaged: {name}/part-000001.parquet" in str(status)
+        jobs.resume(out, progress=False)
+        assert_whole(place, out=out.name)
+        assert [task.part for task in inline[-1].tasks] == [1]
+        kept = {f.name: f for f in (out / "damaged").glob("*")}
+        now = place.files(out.name).items()
+        assert {file: content for file, content in now if not file.startswith("damaged")} == expected
+        if harmed is not None:
+            assert kept[f"{name}-part-000001.parquet"].read_bytes() == harmed
+        assert jobs.resume(out, progress=False).damaged == {}
 
 
 def test_what_others_put_into_the_folder_stays(place, inline):

@@ -85,6 +85,8 @@ def counts(outcomes: Sequence[Outcome]) -> dict[str, int]:
 
 def notes_of(path: Any) -> dict[str, str]:
     """The notes that a file was written with; a ValueError if it is no whole Parquet file."""
+    if not path.is_file():  # to open a pipe would wait for somebody to write into it
+        raise ValueError("it is no file")
     try:
         found = pyarrow().parquet.read_metadata(path).metadata or {}
     except (OSError, ValueError) as error:
