@@ -190,7 +190,7 @@ class Run(DispatchMode):
         return into[0] if len(into) == 1 else tuple(into)
 
     def _unknown_parts(self, out: Any, missing: tuple[Missing, ...], base: Any = None) -> Any:
-        """Mark float tensors as coming from operations without a rule; numbers of Python and sparse tensors cannot be."""
+        """Mark float tensors as coming from operations without a rule; Python numbers and sparse tensors cannot be."""
         floats = [x for x in leaves(out) if _is_float(x)]
         if not floats or any(x.layout != torch.strided for x in floats):
             self.escaped += missing
