@@ -439,7 +439,7 @@ HABITS = [
     ex("exported", s.Two, X, EDGES, index=5, prepare=lambda net: torch.export.export(net, (X, EDGES), strict=False).module()),
     ex("data parallel", s.Two, X, EDGES, index=5, prepare=nn.DataParallel),
     ex("data parallel, Data", s.Two, DATA, index=5, prepare=nn.DataParallel),
-    ex("a function", s.Two, X, EDGES, index=5, prepare=lambda net: lambda x, e: net(x, e).softmax(-1), without=SOFT),
+    ex("a function", s.Two, X, EDGES, index=5, prepare=lambda net: lambda x, e: net(x, e).softmax(-1), without=("everything", "nothing")),
     ex("a function of Data", s.OtherName, DATA, index=5, prepare=lambda net: lambda features, edge_index: net(edge_index, features)),
     ex("a method", s.Two, X, EDGES, index=5, prepare=lambda net: net.embed),
     ex("a partial call", s.Two, X, index=5, prepare=lambda net: functools.partial(net, edge_index=EDGES)),

@@ -190,15 +190,16 @@ class Run(DispatchMode):
         return into[0] if len(into) == 1 else tuple(into)
 
     def _unknown_parts(self, out: Any, missing: tuple[Missing, ...], base: Any = None) -> Any:
-        """Mark all float tensors as coming from operations without a rule; numbers of Python cannot be marked."""
-        if not any(_is_float(x) for x in leaves(out)):
+        """Mark float tensors as coming from operations without a rule; Python numbers and sparse tensors cannot be."""
+        floats = [x for x in leaves(out) if _is_float(x)]
+        if not floats or any(x.layout != torch.strided for x in floats):
             self.escaped += missing
             if not self.collect:
                 raise MissingRuleError(missing)
         own = base.alias if isinstance(base, Portions) and base.alias.missing else None
 
         def marked(x: Any) -> Any:
-            if not _is_float(x):
+            if not _is_float(x) or x.layout != torch.strided:
                 return x
             alias = own or Alias()
             alias.missing = missing
