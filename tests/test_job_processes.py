@@ -6,7 +6,9 @@ import os
 import signal
 import struct
 import sys
+import time
 import warnings
+from pathlib import Path
 
 import psutil
 import pytest
@@ -16,6 +18,8 @@ import xdegree.jobs.start
 from xdegree import jobs
 from xdegree.cli import main
 from xdegree.jobs.processes import Processes
+from xdegree.jobs.storage import Folder
+from xdegree.jobs.work import _apart
 from xdegree.jobs.worker import Died
 
 pytest.importorskip("pyarrow", reason="jobs write Parquet files: pip install 'xdegree[jobs]'")
@@ -115,3 +119,34 @@ def test_workers_end_with_the_job(place, number, code, state):
     said = (place.folder / "said").read_text()
     assert ("terminated; to resume: xdegree job resume out" in said) == (code == 143)
     assert not list(place.out.rglob("*.tmp"))
+
+
+def hanging():
+    (Path.cwd() / "pid").write_text(str(os.getpid()))
+    time.sleep(600)
+
+
+def test_a_survey_ends_with_the_job(place):
+    """It holds the pipes that tell workers of the job's end: they would live on with it."""
+    job = multiprocessing.get_context("fork").Process(target=_apart, args=(hanging, None))
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*fork", category=DeprecationWarning)
+        job.start()
+    pid = place.folder / "pid"
+    until(lambda: pid.is_file() and pid.read_text())
+    job.kill()
+    job.join(60)
+    until(lambda: not psutil.pid_exists(int(pid.read_text())))
+
+
+@pytest.mark.parametrize(("number", "stop"), [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, SystemExit)])
+def test_a_signal_while_the_first_manifest_is_written(place, interruptible, monkeypatch, number, stop):
+    monkeypatch.setattr(xdegree.jobs.start, "Processes", Inline)
+    tidy = Folder.tidy
+    monkeypatch.setattr(Folder, "tidy", lambda folder: (os.kill(os.getpid(), number), tidy(folder)))
+    with pytest.raises(stop):
+        jobs.run(place("of_graphs"), out="out", workers=1, **SMALL)
+    assert jobs.status("out").state == "interrupted"
+    monkeypatch.setattr(Folder, "tidy", tidy)
+    jobs.resume("out", progress=False)
+    assert_whole(place)

@@ -1,5 +1,7 @@
-"""Ctrl-C and SIGTERM: exceptions, but never in the middle of a file."""
+"""Ctrl-C and SIGTERM: exceptions, but never in the middle of a file. And no process outlives its parent."""
 
+import multiprocessing
+import os
 import signal
 import threading
 from collections.abc import Iterator
@@ -60,3 +62,15 @@ class Interruptions:
         if not self.holding:
             raise stop
         self.pending = stop
+
+
+def end_with_parent() -> None:
+    """End this process, whatever the model is at, as soon as the one that started it is gone."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+
+    def watch() -> None:
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()

@@ -3,7 +3,6 @@
 import multiprocessing
 import os
 import signal
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from multiprocessing import resource_tracker
@@ -11,6 +10,7 @@ from multiprocessing.connection import Connection, wait
 from typing import Any
 
 from .identity import Identity
+from .interruptions import end_with_parent
 from .settings import Settings
 from .worker import Broken, Died, Event, Task, Worker, compared
 
@@ -90,7 +90,7 @@ class Processes:
 
 def _serve(pipe: Connection, settings: Settings, memory: int | None) -> None:
     """What a process does until its pipe breaks, or the process that started it ends."""
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    end_with_parent()
     os.dup2(2, 1)  # what a model prints is no part of the results that the command prints
     worker = Worker(memory)
     with suppress(EOFError, OSError):
@@ -101,14 +101,6 @@ def _serve(pipe: Connection, settings: Settings, memory: int | None) -> None:
         while not isinstance(event, Broken):
             for event in worker.explain(pipe.recv()):
                 pipe.send(event)
-
-
-def _end_with_parent() -> None:
-    """End, whatever the model is at, when the process that started this one is gone."""
-    parent = multiprocessing.parent_process()
-    assert parent is not None
-    parent.join()
-    os._exit(1)
 
 
 def _ending(code: int | None) -> str:

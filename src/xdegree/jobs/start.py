@@ -294,9 +294,6 @@ def _carried_out(
     """Explain what is missing; whatever happens, workers end and the manifest says how far it came."""
     report, run = Report(), means.to_dict()
     state: State | None = None
-    with stops.held():
-        folder.tidy()
-        folder.write_manifest(folder.status("running"), run)
     parts, missing = folder.settings.parts(work.count), missing_in(folder, again)
     done = sum(one.counts["instances"] for part, one in folder.parts.items() if part not in missing)
     known = sum(one.counts["errors"] for part, one in folder.parts.items() if part not in missing)
@@ -306,6 +303,9 @@ def _carried_out(
     told = _Told(folder, report, run, bar, done, known)
     crew: Crew | None = early
     try:
+        with stops.held():
+            folder.tidy()
+            folder.write_manifest(folder.status("running"), run)
         crew = early or Actors(work, means.memory, means.address)
         crew.begin(folder.identity)
         hired = list(early.workers) if early is not None else []

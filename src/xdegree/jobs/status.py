@@ -60,7 +60,7 @@ class Status:
             f"  instances  {self.finished} of {self.instances}, in {self.parts_finished} of {self.parts} parts",
             f"  scores     {self.rows} rows",
             f"  errors     {self.errors}",
-            *[f"    {one['index']}: {one['error']}" for one in self.examples],
+            *[f"    {one['index']}: {' '.join(one['error'].split())}" for one in self.examples],
         ]
         if self.errors > len(self.examples):
             lines.append(f"    … all are in {self.folder / 'instances'}")

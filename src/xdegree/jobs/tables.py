@@ -1,6 +1,7 @@
 """The tables of a job as Parquet: `instances`, `scores`, and `edges` where they were asked for."""
 
-from collections.abc import Callable, Sequence
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -69,11 +70,20 @@ def encoded(outcomes: Sequence[Outcome], settings: Settings, notes: dict[str, An
     }
     if settings.edge_scores is not None:
         columns["edges"] = _rows(outcomes, lambda answer: answer.edges or {}, PLACES["edge"])
-    files = {}
-    for name in tables(settings.edge_scores):
-        schema = known[name].with_metadata({f"{KEY}{key}": str(value) for key, value in notes.items()})
-        files[name] = _file(pa.table(columns[name], schema=schema))
-    return files
+    return {
+        name: _file(_noted(pa.table(columns[name], schema=known[name]), notes)) for name in tables(settings.edge_scores)
+    }
+
+
+def _noted(table: Any, notes: Mapping[str, Any]) -> Any:
+    """A table with its notes, and the checksum of what it holds."""
+    notes = {**notes, "content": _content(table)}
+    return table.replace_schema_metadata({f"{KEY}{key}": str(value) for key, value in notes.items()})
+
+
+def _content(table: Any) -> str:
+    """The checksum of what a table holds, apart from its notes: who writes it anew keeps them, but not the content."""
+    return hashlib.sha256(_file(table.replace_schema_metadata(None))).hexdigest()
 
 
 def counts(outcomes: Sequence[Outcome]) -> dict[str, int]:
@@ -99,15 +109,18 @@ def notes_of(path: Any) -> dict[str, str]:
 def read_whole(path: Any) -> None:
     """Read every page and compare it with its checksum; a ValueError if anything in the file is not as it was written.
 
-    The footer has no checksum, but the same table gives the same bytes, if the same pyarrow writes it.
+    The footer has no checksum, but the same table gives the same bytes, if the same pyarrow writes it; and so a file
+    that somebody wrote anew, with notes and page checksums that fit, but other scores, is noticed.
     """
     try:
         with pyarrow().parquet.ParquetFile(path, page_checksum_verification=True) as file:
-            again, ours = _file(file.read()), _file(file.schema_arrow.empty_table())
+            table, ours = file.read(), _file(file.schema_arrow.empty_table())
             comparable = file.metadata.created_by == _created_by(ours)
     except (OSError, ValueError) as error:
         raise ValueError(f"its content is damaged ({error})") from error
-    if comparable and again != path.read_bytes():
+    if comparable and _content(table) != notes_of(path).get("content"):
+        raise ValueError("its content is not what the job wrote")
+    if comparable and _file(table) != path.read_bytes():
         raise ValueError("its footer is damaged")
 
 

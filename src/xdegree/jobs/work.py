@@ -3,7 +3,6 @@
 import multiprocessing
 import signal
 import sys
-import traceback
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -25,6 +24,7 @@ from ..results.explanation import Explanation
 from ..results.explanations import Explanations
 from .answers import Answer, Outcome
 from .identity import Identity, identity
+from .interruptions import end_with_parent
 from .settings import JobError, Settings
 
 LONGEST = 2000
@@ -224,12 +224,16 @@ def _not_finite(prediction: Tensor) -> str:
 
 
 def reason(error: BaseException) -> str:
-    """An error in words, as the last line of its traceback has them; also of one that cannot print itself."""
+    """An error in words, as the last line of its traceback has them; also of one that cannot print itself.
+
+    What is no Unicode, such as bytes of a file's name, would be refused by the table, and cost the whole part.
+    """
     try:
         words = str(error)
-    except Exception:  # noqa: BLE001
-        words = traceback.format_exception_only(error)[-1].strip()
-    return f"{type(error).__name__}: {words}"[:LONGEST]
+    except BaseException:  # noqa: BLE001 (the words are the model's, too)
+        words = "<exception str() failed>"
+    line = f"{type(error).__name__}: {words}" if words else type(error).__name__
+    return line[:LONGEST].encode(errors="backslashreplace").decode()
 
 
 def sound(graph: Any) -> Data:
@@ -290,6 +294,7 @@ def _apart(question: Callable[[], Any], timeout: float | None) -> Any:
 
     def answer() -> None:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        end_with_parent()  # it has the pipes by which workers notice that; they would live on with it
         torch.set_num_threads(1)  # the threads of a process do not come along
         try:
             theirs.send(question())
