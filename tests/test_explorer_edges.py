@@ -95,7 +95,7 @@ def test_a_lasso_takes_the_edges_between_nodes_within_it_and_the_list_takes_more
     example, data = examples[0], examples[0].items[0].data
     shown.get_by_text("bonds", exact=True).click()
     said(shown, "#hint", "Click bonds")
-    line, inside = around(shown, 1, 7)
+    line, inside = around(shown, 5, 6)
     shown.mouse.move(*line[0])
     shown.mouse.down()
     for spot in line[1:]:
@@ -103,6 +103,7 @@ def test_a_lasso_takes_the_edges_between_nodes_within_it_and_the_list_takes_more
     shown.mouse.up()
     pairs = {tuple(sorted(pair)) for pair in data.edge_index.t().tolist() if set(pair) <= set(inside)}
     names = [f"{u}-{v}" for u, v in sorted(pairs)]
+    assert "5-6" in names
     edges_of(shown, ".in-a", names)
     said(shown, "#row-a", f"Group A ({len(names)})")
     assert row(shown, "a") == pytest.approx(wanted(example, data, tuple(names))[0], rel=1e-5, abs=1e-6)

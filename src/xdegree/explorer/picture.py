@@ -119,7 +119,8 @@ def _band(ax: Axes, canvas: Canvas, edges: Sequence[Edge], colour: str, line: st
     """Mark the edges of a group that are shown, behind everything else."""
     for edge in (edge for edge in edges if edge in canvas.paths):
         for path in canvas.paths[edge]:
-            ax.plot(*zip(*path, strict=True), color=colour, ls=line, lw=9, alpha=0.5, zorder=0.5)
+            style = line if line == "-" else (0, (0.8, 0.4))
+            ax.plot(*zip(*path, strict=True), color=colour, ls=style, lw=9, alpha=0.5, zorder=0.5)
 
 
 def _ring(ax: Axes, canvas: Canvas, nodes: Any, colour: str, line: str) -> None:
