@@ -170,7 +170,8 @@ def test_edges_of_a_computation_graph_have_the_numbers_of_the_whole_one() -> Non
     answer = desk.answers.groups(subject, *groups)
     local = [columns(data, "4-5", "5-6"), columns(data, "3-4")]
     d = decompose(model, data.x, data.edge_index, groups=local, of="edge")
-    torch.testing.assert_close(torch.tensor([answer.a, answer.b]).double(), d.target[:, 5], rtol=1e-9, atol=1e-12)
+    found = torch.tensor([answer.a, answer.b], dtype=torch.double)
+    torch.testing.assert_close(found, d.target[:, 5], rtol=1e-9, atol=1e-12)
     for c in range(2):
         assert answer.together[c] + answer.rest[c] + answer.meeting[c] == pytest.approx(answer.total[c], abs=1e-12)
 
