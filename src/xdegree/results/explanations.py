@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, overload
 import torch
 from torch import Tensor
 
-from .accounted import Asked, at
-from .explanation import Explanation, spread
+from .explanation import Asked, Explanation, at, spread
 from .tables import load_pandas
 
 if TYPE_CHECKING:
