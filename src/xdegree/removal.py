@@ -25,14 +25,13 @@ from .model_call.call import (
     Level,
     ModelCall,
     as_table,
-    check_call,
     check_index,
     check_target,
     find_batch,
     find_edges,
     model_call,
 )
-from .model_call.shadow_model import Plain, shadow_of
+from .model_call.shadow_model import Plain, check_call, shadow_of
 
 Way = Literal["zero", "mean", "edges", "nodes"]
 """Features set to zero or to the mean; all edges at a node cut; the node removed from the graph and from pooling."""

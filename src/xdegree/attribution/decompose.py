@@ -17,11 +17,10 @@ from ..engine.run import NeedsDense, Run
 from ..engine.sparse_rows import ActiveRows, Entries, NeedsWhole, Singles, SparseRows
 from ..engine.torch_private import tree_flatten, tree_iter, tree_map, tree_unflatten
 from ..locality.prepared import Model, PreparedCall
-from ..model_call.call import ModelCall, check_call, mapped_tensors, model_call
+from ..model_call.call import ModelCall, mapped_tensors, model_call
 from ..model_call.groups import by_ids, ids_of, number_of, shares, some
-from ..model_call.shadow_model import shadow_of
-from ..model_call.split_points import Of, Path, Source, find_source
-from ..model_call.starts import located
+from ..model_call.shadow_model import check_call, shadow_of
+from ..model_call.split_points import Of, Path, Source, find_source, located
 from .phantoms import Portion, locate_portions, warn_of_infinite, warn_of_phantoms, warn_of_the_whole
 
 WORKING_SET = 12

@@ -24,17 +24,15 @@ from ..model_call.call import (
     ModelCall,
     Table,
     as_table,
-    check_call,
     find_batch,
     find_edge_index,
     find_edges,
     is_stores,
     model_call,
+    only_part,
 )
-from ..model_call.outputs import only_part
-from ..model_call.shadow_model import Plain, Sizes, shadow_of
-from ..model_call.split_points import Of, Source, find_source
-from ..model_call.starts import located
+from ..model_call.shadow_model import Plain, Sizes, check_call, shadow_of
+from ..model_call.split_points import Of, Source, find_source, located
 from .message_flow import Incoming, MessageFlow, Sampling, watched_pass
 from .stores import EdgesAmong, StoredCall
 
