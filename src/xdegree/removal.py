@@ -19,8 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from .engine.registry import op_schema
-from .locality.parts import subgraph_call
-from .locality.prepared import Place
+from .locality.parts import Place, subgraph_call
 from .locality.stacking import Stack, Variants
 from .model_call.call import (
     Level,

@@ -14,7 +14,8 @@ from ..engine.options import Options
 from ..engine.process_state import Memory, budget
 from ..engine.sparse_rows import NeedsWhole, TooMuch
 from ..locality.message_flow import Balls, Sampling
-from ..locality.prepared import BEYOND, Model, Place, PreparedCall
+from ..locality.parts import Place
+from ..locality.prepared import BEYOND, Model, PreparedCall
 from ..model_call.call import Level, Table, check_rows, find_edge_index, short
 from ..model_call.groups import by_ids, ids_of
 from ..model_call.split_points import Of

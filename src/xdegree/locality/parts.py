@@ -1,11 +1,13 @@
 """A part of a graph as a call of its own, and whether it went through the model as the whole did."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from ..model_call.call import ModelCall, find_batch, find_edge_index
+from ..engine.torch_private import OpOverload
+from ..model_call.call import Level, ModelCall, as_table, find_batch, find_edge_index
 from ..model_call.shadow_model import Sizes
 from .message_flow import MessageFlow, watched_pass
 from .stores import StoredCall
@@ -14,6 +16,52 @@ ROUNDING = 512
 """Units in the last place by which the output of a part may differ from the model's own."""
 FIRST = 8
 """Edges that show what a model does."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where explained rows are computed: the user's own call, or a part of its graph as a call of its own."""
+
+    call: ModelCall
+    rows: Tensor
+    """The explained rows of this call's output."""
+    output: Tensor | None
+    """``[rows, C]``: what this call gives for them, without portions."""
+    scope: str
+    """What was worked on and whether it was checked, for the user."""
+    field: Any
+    """The nodes that can contribute, by their own ids; a dict by type where there are several."""
+    num_nodes: int
+    """Of the whole graph."""
+    nodes: Tensor | None = None
+    """The nodes of the part by their own ids; None for the user's own call."""
+    edges: Tensor | None = None
+    """The edges of the part by their own ids; None for the user's own call."""
+    distance: Tensor | None = None
+    """Of each node of the call, in hops from what is explained; None where messages cannot be followed."""
+    rounds: int = 0
+    """How often messages are passed."""
+
+    def here(self, ids: Tensor) -> Tensor:
+        """Nodes as this call numbers them."""
+        return ids if self.nodes is None else torch.searchsorted(self.nodes, ids)
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What a plain pass gave, and how."""
+
+    call: ModelCall
+    output: Any
+    operations: list[OpOverload]
+    sizes: Sizes
+
+    def table(self, level: Level) -> Tensor | None:
+        """The output with a row for each prediction; None if it has another form."""
+        try:
+            return as_table(self.output, self.call, level).values
+        except (TypeError, ValueError):
+            return None
 
 
 def same_sizes(here: Sizes, rows: Tensor, own: Sizes, own_rows: Tensor) -> bool:

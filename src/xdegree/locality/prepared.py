@@ -7,7 +7,7 @@ whole call is used.
 
 from collections.abc import Callable, Sequence
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, Union
 
@@ -17,7 +17,6 @@ from torch_geometric.nn import MessagePassing
 
 from ..engine.portions import leaves
 from ..engine.sparse_rows import TooMuch
-from ..engine.torch_private import OpOverload
 from ..model_call.call import (
     Level,
     ModelCall,
@@ -34,7 +33,7 @@ from ..model_call.shadow_model import Plain, Sizes, check_call, shadow_of
 from ..model_call.split_points import Of, Source, find_source, located
 from .contents import checksum, contents, edge_marks
 from .message_flow import Incoming, MessageFlow, Sampling, watched_pass
-from .parts import ROUNDING, flow_of_a_few, of_a_few, same_sizes, subgraph_call
+from .parts import ROUNDING, Place, Seen, flow_of_a_few, of_a_few, same_sizes, subgraph_call
 from .stores import EdgesAmong, StoredCall
 
 SMALL = 2**13
@@ -55,52 +54,6 @@ Model = Union[Callable[..., Any], "PreparedCall"]
 
 class StaleError(RuntimeError):
     """The model, the features or the edges changed after they were prepared."""
-
-
-@dataclass(frozen=True)
-class Place:
-    """Where explained rows are computed: the user's own call, or a part of its graph as a call of its own."""
-
-    call: ModelCall
-    rows: Tensor
-    """The explained rows of this call's output."""
-    output: Tensor | None
-    """``[rows, C]``: what this call gives for them, without portions."""
-    scope: str
-    """What was worked on and whether it was checked, for the user."""
-    field: Any
-    """The nodes that can contribute, by their own ids; a dict by type where there are several."""
-    num_nodes: int
-    """Of the whole graph."""
-    nodes: Tensor | None = None
-    """The nodes of the part by their own ids; None for the user's own call."""
-    edges: Tensor | None = None
-    """The edges of the part by their own ids; None for the user's own call."""
-    distance: Tensor | None = None
-    """Of each node of the call, in hops from what is explained; None where messages cannot be followed."""
-    rounds: int = 0
-    """How often messages are passed."""
-
-    def here(self, ids: Tensor) -> Tensor:
-        """Nodes as this call numbers them."""
-        return ids if self.nodes is None else torch.searchsorted(self.nodes, ids)
-
-
-@dataclass(frozen=True)
-class Seen:
-    """What a plain pass gave, and how."""
-
-    call: ModelCall
-    output: Any
-    operations: list[OpOverload]
-    sizes: Sizes
-
-    def table(self, level: Level) -> Tensor | None:
-        """The output with a row for each prediction; None if it has another form."""
-        try:
-            return as_table(self.output, self.call, level).values
-        except (TypeError, ValueError):
-            return None
 
 
 class PreparedCall:
@@ -432,7 +385,7 @@ class PreparedCall:
             return None
         return values[part.rows] if same_sizes(seen.sizes, part.here(seeds), self._sizes, seeds) else None
 
-    def _seen(self, call: ModelCall, *replaced: tuple[Any, Any]) -> "Seen | None":
+    def _seen(self, call: ModelCall, *replaced: tuple[Any, Any]) -> Seen | None:
         """A plain pass; None if it fails: a model that is made for the whole graph may do so in any way."""
         try:
             with torch.no_grad(), Plain(call.random_states, len(call.x)) as plain:

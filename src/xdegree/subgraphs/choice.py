@@ -12,8 +12,8 @@ from ..attribution.decompose import on_path
 from ..attribution.scores import Question, Reader, Reading, chosen_classes
 from ..engine.options import Options
 from ..engine.process_state import Memory
-from ..locality.parts import subgraph_call
-from ..locality.prepared import Place, PreparedCall, agree
+from ..locality.parts import Place, subgraph_call
+from ..locality.prepared import PreparedCall, agree
 from ..model_call.call import Level, as_table, check_index, find_batch, find_edge_index, short
 from ..model_call.shadow_model import run_plain
 from ..model_call.split_points import TRIVIAL
