@@ -201,3 +201,16 @@ def contributions(example: Example, data: Data, groups: list[list[int]], first: 
 
 def predicted(example: Example, data: Data) -> int:
     return int(example.model(data.x, data.edge_index).argmax())
+
+
+def click_edges(page: "Page", *edges: str) -> None:
+    """Click into the middle of edges, each named by its ends."""
+    for edge in edges:
+        (x1, y1), (x2, y2) = (place(page, int(node)) for node in edge.split("-"))
+        page.mouse.click((x1 + x2) / 2, (y1 + y2) / 2)
+
+
+def edges_of(page: "Page", condition: str, wanted: list[str]) -> None:
+    """Wait until just these edges of the drawing are so."""
+    found = f"{CY}._cyreg.cy.edges('{condition}').map((n) => n.data('edge')).sort()"
+    until(page, f"{found}.join() === '{','.join(sorted(wanted))}'")

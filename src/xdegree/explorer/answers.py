@@ -3,7 +3,7 @@
 import threading
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
@@ -16,12 +16,13 @@ from ..attribution.explain import explain
 from ..baselines import METHODS
 from ..engine.registry import MissingRuleError
 from ..locality.prepared import PreparedCall
+from ..model_call.split_points import Of
 from ..results.explanation import Explanation
 from ..results.tree import ExplanationTree
 from ..subgraphs.agglomerate import MAX_NODES, Growth, grown_tree
 from ..subgraphs.contextual import Scorer
 from .problem import Problem
-from .subject import Subject
+from .subject import Chosen, Subject, of_edges
 
 OFFERED = tuple(name for name in METHODS if name != "PGExplainer")
 """PGExplainer learns from many predictions before it explains one, so a page cannot offer it at once."""
@@ -48,7 +49,7 @@ class GroupAnswer:
     interaction: Row
     """What they do only together: ``together - a - b``."""
     rest: Row
-    """Of all other nodes."""
+    """Of all other nodes, or edges."""
     meeting: Row
     """What is left of the prediction: what the groups do only together with the rest."""
     total: Row
@@ -88,17 +89,22 @@ class Answers:
             except MissingRuleError as error:
                 raise Problem(f"The model has an operation without a rule: {str(error).splitlines()[0]}") from error
 
-    def groups(self, subject: Subject, a: Sequence[int], b: Sequence[int]) -> GroupAnswer:
-        """What two groups contribute, alone and together, and what the rest does: one call of the engine."""
-        if both := sorted(set(a) & set(b)):
-            raise Problem(f"Node {both[0]} is in both groups; their interaction is only defined for separate ones.")
+    def groups(self, subject: Subject, a: Chosen, b: Chosen) -> GroupAnswer:
+        """What two groups contribute, alone and together, and what the rest does: one call of the engine.
+
+        Both are of nodes, or both of edges: what the messages along these contribute, in both directions.
+        """
+        of: Of = "edge" if of_edges([*a, *b]) else "node"
+        if both := sorted({*a} & {*b}):
+            name = f"{of.title()} {both[0]}"
+            raise Problem(f"{name} is in both groups; their interaction is only defined for separate ones.")
         one, chosen = subject.one, {*a, *b}
-        rest = [node for node in subject.nodes if node not in chosen]
+        rest = [item for item in (subject.edges if of == "edge" else subject.nodes) if item not in chosen]
         local = [subject.local(sorted(group)) for group in (a, b, chosen, rest)]
         start = time.perf_counter()
         found = self._ask(
             lambda: decompose(
-                one.model, one.x, one.edge_index, groups=local, memory=MEMORY, model_kwargs=dict(one.kwargs)
+                one.model, one.x, one.edge_index, groups=local, of=of, memory=MEMORY, model_kwargs=dict(one.kwargs)
             )
         )
         shown = found if found.logits is None else found.logits

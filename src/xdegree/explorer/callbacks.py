@@ -20,7 +20,7 @@ UNREAD = (
     "To type SMILES here, let the factory say how the model reads them: return a fourth element,"
     ' {"molecule": smiles_to_data}.'
 )
-EMPTY = "Click nodes in the picture, or choose them in the lists above, and read here what they contribute together."
+EMPTY = "Click nodes or edges in the picture, or choose them in the lists above, and read here what they contribute."
 
 
 def register(app: Dash, desk: Desk) -> None:
@@ -119,9 +119,6 @@ def _showing(app: Dash, desk: Desk) -> None:
         Output("note", "children"),
         Output("target", "options"),
         Output("target", "value"),
-        Output("group-a", "options"),
-        Output("group-b", "options"),
-        Output("hint", "children"),
         Input("ref", "data"),
         prevent_initial_call=True,
     )
@@ -135,9 +132,7 @@ def _showing(app: Dash, desk: Desk) -> None:
         if made["shown"] < made["able"]:
             note = f"{_part(subject, canvas, scores[:, subject.one.target])} {note}"
         targets = [{"label": name, "value": c} for c, name in enumerate(subject.classes)]
-        nodes = [{"label": cytoscape.name_of(canvas, node), "value": node} for node in canvas.places]
-        hint = f"Click {canvas.node}s, or draw around them, to ask what they contribute."
-        return made, subject.title, note, targets, subject.one.target, nodes, nodes, hint
+        return made, subject.title, note, targets, subject.one.target
 
     @app.callback(
         Output("prediction-panel", "children"),
@@ -183,13 +178,11 @@ def _asking(app: Dash, desk: Desk) -> None:
     def ask(a: Any, b: Any, target: Any, ref: Any) -> Any:
         """One call of the engine for both groups, their union and the rest."""
         subject = desk.subject(ref)
-        able = set(subject.nodes)
-        first, second = parse.nodes(a, able), parse.nodes(b, able)
-        if not first and not second:
+        groups = desk.groups(subject, a, b)
+        if not any(groups):
             return html.P(EMPTY, className="quiet")
-        answer = desk.answers.groups(subject, first, second)
-        sizes = (len(first), len(second), len(able) - len(first) - len(second))
-        table = panels.contributions(subject, answer, sizes, desk.target(subject, target))
+        answer = desk.answers.groups(subject, *groups)
+        table = panels.contributions(subject, answer, groups, desk.target(subject, target))
         unit = scale_of(answer.total)
         return [table, html.P(f"Unit: {unit}; asked in {1000 * answer.seconds:.0f} ms.", className="explain")]
 
@@ -298,11 +291,9 @@ def _in_the_browser(app: Dash) -> None:
     app.clientside_callback(
         ClientsideFunction("explorer", "groups"),
         *groups,
-        Input("graph", "tapNodeData"),
-        Input("second", "tapNodeData"),
-        Input("graph", "selectedNodeData"),
-        Input("clear", "n_clicks"),
-        Input("drawing", "data"),
+        *(Input("graph", "tapNodeData"), Input("second", "tapNodeData"), Input("graph", "selectedNodeData")),
+        *(Input("graph", "tapEdgeData"), Input("second", "tapEdgeData"), Input("graph", "selectedEdgeData")),
+        *(Input("clear", "n_clicks"), Input("drawing", "data"), Input("of", "value")),
         Input("group-a", "value"),
         Input("group-b", "value"),
         State("into", "value"),
@@ -313,13 +304,20 @@ def _in_the_browser(app: Dash) -> None:
         *(Output("graph", "elements"), *(Output(f"first-{part}", "children") for part in ("low", "high", "caption"))),
         *(Input("drawing", "data"), Input("view", "value"), Input("target", "value"), Input("growth", "data")),
         *(Input("level", "value"), Input("first-layer", "data"), Input("group-a", "value"), Input("group-b", "value")),
-        *(Input("into", "value"), Input("numbers", "value")),
+        *(Input("into", "value"), Input("numbers", "value"), Input("of", "value")),
+    )
+    app.clientside_callback(
+        ClientsideFunction("explorer", "lists"),
+        *(Output("of", "options"), Output("group-a", "options"), Output("group-b", "options")),
+        Output("hint", "children"),
+        *(Input("drawing", "data"), Input("of", "value")),
+        prevent_initial_call=True,
     )
     app.clientside_callback(
         ClientsideFunction("explorer", "drawSecond"),
         *(Output("second", "elements"), *(Output(f"second-{part}", "children") for part in ("low", "high", "caption"))),
         *(Input("drawing", "data"), Input("view", "value"), Input("target", "value"), Input("second-layer", "data")),
-        *(Input("group-a", "value"), Input("group-b", "value"), Input("numbers", "value")),
+        *(Input("group-a", "value"), Input("group-b", "value"), Input("numbers", "value"), Input("of", "value")),
     )
     app.clientside_callback(
         ClientsideFunction("explorer", "views"),

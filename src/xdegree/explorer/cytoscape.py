@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import Tensor
 
-from ..canvas import NOTHING, Canvas, Molecule, Sentence, signed_colour, signs_line, text_on, unit_of
+from ..canvas import NOTHING, Canvas, Edge, Molecule, Sentence, edge_of, signed_colour, signs_line, text_on, unit_of
 from ..canvas.sentence import TALL
 from ..results.tree import ExplanationTree
 from .problem import MAX_NAME
@@ -35,9 +35,10 @@ def drawing(subject: Subject, canvas: Canvas, class_scores: Tensor, logits: Tens
         "key": subject.key,
         "kind": canvas.kind,
         "nodes": [_node(canvas, node, scale, explained=node == subject.index) for node in shown],
-        "edges": [_edge(canvas, edge, scale) for edge in canvas.paths],
+        "edges": [_edge(subject, canvas, edge, scale) for edge in canvas.paths],
         "layers": layers,
         "captions": [caption(subject, c, logits) for c in range(len(layers))],
+        "words": {"node": f"{canvas.node}s", "edge": "bonds" if isinstance(canvas, Molecule) else "edges"},
         "numbered": isinstance(canvas, Molecule),
         "shown": len(shown),
         "able": len(subject.nodes),
@@ -91,6 +92,11 @@ def name_of(canvas: Canvas, node: int) -> str:
     return f"node {label}" if label == str(node) else f"{label} ({node})"
 
 
+def item_name(canvas: Canvas, item: int | Edge) -> str:
+    """What the page calls a node, or an edge: by its ends."""
+    return name_of(canvas, item) if isinstance(item, int) else " – ".join(name_of(canvas, end) for end in item)
+
+
 def shortened(text: str, most: int) -> str:
     """A text of so many letters at most, with a sign where it was cut."""
     return text if len(text) <= most else f"{text[: most - 1]}…"
@@ -142,8 +148,9 @@ def charge(formal: int) -> str:
     return size + ("⁺" if formal > 0 else "⁻")
 
 
-def _edge(canvas: Canvas, edge: tuple[int, int], scale: float) -> dict[str, Any]:
+def _edge(subject: Subject, canvas: Canvas, edge: Edge, scale: float) -> dict[str, Any]:
     found: dict[str, Any] = {"u": edge[0], "v": edge[1], "order": 1, "arc": 0}
+    found |= {"name": item_name(canvas, edge), "able": edge_of(*edge) in subject.edges}
     if isinstance(canvas, Molecule):
         bond = canvas.mol.GetBondBetweenAtoms(*edge)
         found["order"] = max(1, min(3, int(bond.GetBondTypeAsDouble())))

@@ -12,11 +12,11 @@ from dash import Dash, Input, Output, State, ctx, no_update
 from ..canvas import Canvas, account_line, shares_of
 from ..reports import report
 from ..results.tree import Group
-from . import cytoscape, panels, parse
+from . import cytoscape, panels
 from .answers import IN_UNITS
 from .problem import Problem
 from .server_state import Desk, level
-from .subject import Subject
+from .subject import Chosen, Subject, of_edges
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -112,15 +112,14 @@ def _png(made: "Figure") -> bytes:
 def _caption(desk: Desk, subject: Subject, canvas: Canvas, target: int, a: Any, b: Any) -> "Caption":
     from .picture import Caption
 
-    able = set(subject.nodes)
-    groups = parse.nodes(a, able), parse.nodes(b, able)
+    groups = desk.groups(subject, a, b)
     said = []
     if any(groups):
         answer = desk.answers.groups(subject, *groups)
-        names = {node: cytoscape.name_of(canvas, node) for node in subject.nodes}
-        for name, nodes, row in zip("AB", groups, (answer.a, answer.b), strict=True):
-            if nodes:
-                said.append(f"{name}  {panels.number(row[target])}  {panels.members(frozenset(nodes), names)}")
+        for name, group, row in zip("AB", groups, (answer.a, answer.b), strict=True):
+            if group:
+                names = {item: cytoscape.item_name(canvas, item) for item in group}
+                said.append(f"{name}  {panels.number(row[target])}  {panels.members(group, names)}")
         if all(groups):
             together, met = panels.number(answer.together[target]), panels.number(answer.interaction[target])
             said.append(f"A and B together {together}, of which their interaction {met}")
@@ -138,27 +137,30 @@ def _caption(desk: Desk, subject: Subject, canvas: Canvas, target: int, a: Any, 
 
 def _numbers(desk: Desk, subject: Subject, target: int, a: Any, b: Any) -> str:
     """The explanation as `Explanation.save` writes it, and what was asked of groups beside it."""
-    able = set(subject.nodes)
-    first, second = parse.nodes(a, able), parse.nodes(b, able)
+    first, second = desk.groups(subject, a, b)
     with tempfile.TemporaryDirectory() as folder:
         path = desk.answers.explanation(subject, target).save(Path(folder) / "explanation.json")
         content = json.loads(path.read_text())
     content["title"], content["classes"] = subject.title, list(subject.classes)
     if first or second:
-        content["groups"] = {"A": first, "B": second, **asdict(desk.answers.groups(subject, first, second))}
+        of = "edge" if of_edges([*first, *second]) else "node"
+        answer = asdict(desk.answers.groups(subject, first, second))
+        content["groups"] = {"of": of, "A": first, "B": second, **answer}
     return json.dumps(content, indent=1)
 
 
 def _report_of(desk: Desk, subject: Subject, canvas: Canvas, target: int, a: Any, b: Any) -> str:
     """The report with the agglomeration, and the groups that were asked about."""
-    able = set(subject.nodes)
-    first, second = parse.nodes(a, able), parse.nodes(b, able)
-    listed = {}
-    if first or second:
+    first, second = desk.groups(subject, a, b)
+    listed, both = {}, [*first, *second]
+    if both:
         answer = desk.answers.groups(subject, first, second)
-        listed = {name: (nodes, row) for name, nodes, row in (("A", first, answer.a), ("B", second, answer.b)) if nodes}
-        if first and second:
-            listed["A and B together"] = ((*first, *second), answer.together)
+        asked = [("A", first, answer.a), ("B", second, answer.b), ("A and B together", both, answer.together)]
+        listed = {
+            _counted(name, group): Group(_touched(group), row[target])
+            for name, group, row in (asked if first and second else asked[:2])
+            if group
+        }
     grown = desk.answers.grown(subject, target)
     settings: dict[str, object] = {"prediction": subject.title, "data and model": subject.note}
     if not grown.complete:
@@ -167,8 +169,17 @@ def _report_of(desk: Desk, subject: Subject, canvas: Canvas, target: int, a: Any
         desk.answers.explanation(subject, target),
         grown.tree,
         on=canvas,
-        groups={name: Group(frozenset(nodes), row[target]) for name, (nodes, row) in listed.items()},
+        groups=listed,
         classes=subject.names,
         index=subject.index,
         settings=settings,
     ).html
+
+
+def _counted(name: str, group: Chosen) -> str:
+    """The name of a group; of one of edges, which the report lists by the nodes that they touch, with their number."""
+    return f"{name}: {len(group)} edge{'s' * (len(group) > 1)}" if of_edges(group) else name
+
+
+def _touched(group: Chosen) -> frozenset[int]:
+    return frozenset(node for item in group for node in (item if isinstance(item, tuple) else (item,)))

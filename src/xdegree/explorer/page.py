@@ -16,6 +16,7 @@ GROUP_A, GROUP_B = "#00703c", "#7b3294"
 RAMP = f"linear-gradient(to right, {', '.join(SIGNED[::32])})"
 
 _RING = {"border-width": 5, "border-opacity": 1, "z-index": 10}
+_BAND = {"underlay-opacity": 0.75, "underlay-padding": 5}
 STYLES: list[dict[str, Any]] = [
     {
         "selector": "node",
@@ -73,6 +74,10 @@ STYLES: list[dict[str, Any]] = [
     {"selector": "edge.gap2", "style": {"width": 3, "line-color": "#ffffff"}},
     {"selector": "edge.gap3", "style": {"width": 6, "line-color": "#ffffff"}},
     {"selector": "edge.inside", "style": {"width": 5, "line-color": INK}},
+    # Clicks go through these: lines upon a bond, and edges while nodes are chosen.
+    {"selector": "edge.off", "style": {"events": "no"}},
+    {"selector": "edge.in-a", "style": {**_BAND, "underlay-color": GROUP_A}},
+    {"selector": "edge.in-b", "style": {**_BAND, "underlay-color": GROUP_B, "line-style": "dashed"}},
     {
         "selector": "node.lit",
         "style": {
@@ -253,7 +258,11 @@ def _groups() -> Any:
             ),
             html.Div(
                 [
-                    html.Span("Clicks go into "),
+                    html.Span("Clicks put"),
+                    dcc.RadioItems(
+                        {"node": "nodes", "edge": "edges"}, "node", id="of", className="segments small", inline=True
+                    ),
+                    html.Span("into"),
                     dcc.RadioItems({"a": "A", "b": "B"}, "a", id="into", className="segments small", inline=True),
                 ],
                 className="into",

@@ -1,6 +1,6 @@
 """Results as parts of the page. All text goes in as text: Dash escapes it, and nothing here is markup."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from dash import html
@@ -11,7 +11,7 @@ from ..results.explanation import Explanation
 from ..results.tree import ExplanationTree
 from .answers import GroupAnswer, Row
 from .cytoscape import name_of, said_of
-from .subject import Subject
+from .subject import Chosen, Subject, of_edges
 
 SHOWN_GROUPS = 6
 SHOWN_CLASSES = 12
@@ -72,9 +72,11 @@ def scores(subject: Subject, canvas: Canvas, e: Explanation) -> Any:
     ]
 
 
-def contributions(subject: Subject, answer: GroupAnswer, sizes: tuple[int, int, int], target: int) -> Any:
+def contributions(subject: Subject, answer: GroupAnswer, groups: tuple[Chosen, Chosen], target: int) -> Any:
     """What two groups contribute to every class: rows that add up to the prediction."""
-    a, b, rest = sizes
+    a, b = map(len, groups)
+    edges = of_edges([*groups[0], *groups[1]])
+    rest = len(subject.edges if edges else subject.nodes) - a - b
     classes = [target, *(c for c in range(len(subject.classes)) if c != target)]
     most = max(
         abs(value) for row in (answer.a, answer.b, answer.together, answer.rest, answer.meeting) for value in row
@@ -89,7 +91,7 @@ def contributions(subject: Subject, answer: GroupAnswer, sizes: tuple[int, int, 
         rows.append(("together", "A and B together", answer.together, "sum"))
     rows += [
         ("rest", f"The rest ({rest})", answer.rest, ""),
-        ("meeting", "Joint effects and biases", answer.meeting, "part"),
+        ("meeting", f"Joint effects{', own features' * edges} and biases", answer.meeting, "part"),
         ("total", "Prediction", answer.total, "sum"),
     ]
     head = html.Thead(html.Tr([html.Th("", scope="col"), *(_column(subject, c, c == target) for c in classes)]))
@@ -142,8 +144,8 @@ def level(tree: ExplanationTree, at: int, names: Sequence[str] | dict[int, str],
     return [head, html.Ul(rows, className="groups")]
 
 
-def members(nodes: frozenset[int], names: Any, most: int = 8) -> str:
-    """The names of nodes, not too many."""
-    ordered = sorted(nodes)
-    text = ", ".join(names[node] for node in ordered[:most])
+def members(items: Collection[Any], names: Any, most: int = 8) -> str:
+    """The names of nodes or edges, not too many."""
+    ordered = sorted(items)
+    text = ", ".join(names[item] for item in ordered[:most])
     return text if len(ordered) <= most else f"{text} and {len(ordered) - most} more"

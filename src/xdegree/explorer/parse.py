@@ -7,15 +7,19 @@ A graph is JSON: ``x`` (a list of features per node) and ``edge_index`` (two lis
 
 import json
 import math
+import re
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch_geometric.data import Data
 
+from ..canvas import Edge, edge_of
 from .problem import MAX_EDGES, MAX_NAME, MAX_NODES, MAX_SENTENCE, MAX_SMILES, MAX_UPLOAD, Problem
 
 _KEYS = {"format", "x", "edge_index", "names", "smiles", "index", "title"}
+_EDGE = re.compile("[0-9]{1,9}-[0-9]{1,9}")
 FORMAT = "xdegree.graph/1"
 
 
@@ -69,6 +73,17 @@ def nodes(raw: Any, allowed: set[int]) -> tuple[int, ...]:
     if outside := sorted(set(raw) - allowed):
         raise Problem(f"Node {outside[0]} is not among those that can contribute to this prediction.")
     return tuple(sorted(set(raw)))
+
+
+def edges(raw: Any, allowed: Collection[Edge]) -> tuple[Edge, ...]:
+    """A group of edges that a browser selected, each by its ends as in ``"3-5"``: each once, in order."""
+    given = raw or []
+    if not isinstance(given, list) or not all(isinstance(edge, str) and _EDGE.fullmatch(edge) for edge in given):
+        raise Problem('A group of edges is a list of their ends, as in "3-5".')
+    found = sorted({edge_of(*map(int, edge.split("-"))) for edge in given})
+    if outside := [edge for edge in found if edge not in allowed]:
+        raise Problem(f"Edge {outside[0]} is not among those that can contribute to this prediction.")
+    return tuple(found)
 
 
 def smiles(text: Any) -> str:

@@ -7,6 +7,7 @@ import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from textwrap import fill
+from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.colors import CenteredNorm
@@ -14,7 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Circle, FancyBboxPatch
 
-from ..canvas import INK, Canvas, Molecule, Sentence
+from ..canvas import INK, Canvas, Edge, Molecule, Sentence
 from ..canvas.sentence import TALL
 from ..plots import plot_graph, plot_molecule, plot_sentence
 from ..plots.agglomeration import draw_level
@@ -24,6 +25,7 @@ from ..plots.style import colour_bar
 from ..results.tree import Level
 from .cytoscape import shortened
 from .page import GROUP_A, GROUP_B
+from .subject import Chosen, of_edges
 
 SHARP = 220  # dots per inch
 RINGS = ((GROUP_A, "-"), (GROUP_B, "--"))
@@ -49,7 +51,7 @@ class Caption:
     question: str
     below: str
     """What it is about."""
-    groups: tuple[tuple[int, ...], tuple[int, ...]]
+    groups: tuple[Chosen, Chosen]
     said: tuple[str, ...]
     """What the groups contribute: a line for each that is not empty, and one on both."""
 
@@ -71,8 +73,11 @@ def figure(canvas: Canvas, panels: Sequence[Panel], caption: Caption, index: int
     for ax, panel in zip(made.subplots(1, len(panels), squeeze=False)[0], panels, strict=True):
         _draw(ax, canvas, panel, index)
         ax.set_title(panel.title, fontsize=10, color=INK, parse_math=False)
-        for nodes, (colour, line) in zip(caption.groups, RINGS, strict=True):
-            _ring(ax, canvas, nodes, colour, line)
+        for group, (colour, line) in zip(caption.groups, RINGS, strict=True):
+            if of_edges(group):
+                _band(ax, canvas, group, colour, line)
+            else:
+                _ring(ax, canvas, group, colour, line)
     if caption.said:
         _legend(made, caption, int(width * 12))
     return made
@@ -110,7 +115,15 @@ def _draw(ax: Axes, canvas: Canvas, panel: Panel, index: int | None) -> None:
         plot_graph(panel.scores, nodes=canvas.places, index=index, unit=panel.unit, canvas=canvas, ax=ax)
 
 
-def _ring(ax: Axes, canvas: Canvas, nodes: Sequence[int], colour: str, line: str) -> None:
+def _band(ax: Axes, canvas: Canvas, edges: Sequence[Edge], colour: str, line: str) -> None:
+    """Mark the edges of a group that are shown, behind everything else."""
+    for edge in (edge for edge in edges if edge in canvas.paths):
+        for path in canvas.paths[edge]:
+            style = line if line == "-" else (0, (0.8, 0.4))
+            ax.plot(*zip(*path, strict=True), color=colour, ls=style, lw=9, alpha=0.5, zorder=0.5)
+
+
+def _ring(ax: Axes, canvas: Canvas, nodes: Any, colour: str, line: str) -> None:
     """Mark the nodes of a group that are shown."""
     for node in (node for node in nodes if node in canvas.places):
         x, y = canvas.places[node]

@@ -9,7 +9,7 @@ from ..canvas import Canvas
 from . import parse
 from .answers import Answers
 from .catalogue import Catalogue
-from .subject import Subject
+from .subject import Chosen, Subject
 
 
 class Desk:
@@ -37,6 +37,14 @@ class Desk:
     def logits(self, subject: Subject) -> Tensor | None:
         """What is explained instead of the prediction, of a model that ends in a softmax."""
         return self.answers.explanation(subject, subject.one.target).logits
+
+    @staticmethod
+    def groups(subject: Subject, a: Any, b: Any) -> tuple[Chosen, Chosen]:
+        """What a browser selected: two groups of nodes, or two of edges, which it names by texts."""
+        if any(isinstance(raw, list) and any(isinstance(item, str) for item in raw) for raw in (a, b)):
+            return parse.edges(a, subject.edges), parse.edges(b, subject.edges)
+        able = set(subject.nodes)
+        return parse.nodes(a, able), parse.nodes(b, able)
 
     def target(self, subject: Subject, raw: Any) -> int:
         """The class that is explained; what does not fit is the predicted one."""

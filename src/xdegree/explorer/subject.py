@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, TypeGuard
 
 import networkx as nx
 import torch
@@ -11,12 +11,14 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from ..baselines.instance import Instance, instance
-from ..canvas import Canvas, graph_canvas, molecule_canvas, sentence_canvas
+from ..canvas import Canvas, Edge, edge_of, graph_canvas, molecule_canvas, sentence_canvas
 from .problem import MAX_CHOICES, MAX_SHOWN, Problem
 
 LINE = 34.0
 """The length of a line of a sentence, in letter heights: what a phone can show in letters that can be read."""
 Kind = Literal["graph", "molecule", "sentence"]
+Chosen = Sequence[int] | Sequence[Edge]
+"""A group: of nodes, or of edges."""
 
 
 @dataclass(frozen=True)
@@ -113,6 +115,15 @@ class Subject:
         found: list[int] = self.one.field.tolist()
         return found
 
+    @cached_property
+    def edges(self) -> Mapping[Edge, Sequence[int]]:
+        """The edges that can contribute, and where the computation graph has them: both directions, and repeats."""
+        ids = self.one.edge_index if self.one.nodes is None else self.one.nodes[self.one.edge_index]
+        found: dict[Edge, list[int]] = {}
+        for place, (u, v) in enumerate(ids.t().tolist()):
+            found.setdefault(edge_of(u, v), []).append(place)
+        return found
+
     @property
     def index(self) -> int | None:
         """The explained node; None for the prediction of a graph."""
@@ -120,8 +131,11 @@ class Subject:
             return None
         return self.one.row if self.one.nodes is None else int(self.one.nodes[self.one.row])
 
-    def local(self, nodes: Sequence[int]) -> list[int]:
-        """Nodes as the computation graph numbers them."""
+    def local(self, group: Chosen) -> list[int]:
+        """Nodes, or edges, as the computation graph numbers them."""
+        if of_edges(group):
+            return [place for edge in group for place in self.edges[edge]]
+        nodes: Any = group
         if self.one.nodes is None:
             return list(nodes)
         found: list[int] = torch.searchsorted(self.one.nodes, torch.tensor(nodes, dtype=torch.long)).tolist()
@@ -156,6 +170,11 @@ class Subject:
     def _sentence(self) -> Canvas | None:
         words = node_names(self.data) if self.example.kind == "sentence" or "words" in self.data else None
         return None if words is None else sentence_canvas(words, edge_index=self.data.edge_index, width=LINE)
+
+
+def of_edges(group: Chosen) -> TypeGuard[Sequence[Edge]]:
+    """Whether a group is one of edges; an empty one is of either."""
+    return any(isinstance(item, tuple) for item in group)
 
 
 def is_one_hot(x: Tensor) -> bool:

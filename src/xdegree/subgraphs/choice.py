@@ -13,7 +13,8 @@ from ..attribution.phantoms import warn_of_infinite
 from ..attribution.scores import Question, Reader, Reading, chosen_classes
 from ..engine.options import Options
 from ..engine.process_state import Memory
-from ..locality.prepared import Place, PreparedCall, agree, subgraph_call
+from ..locality.parts import Place, subgraph_call
+from ..locality.prepared import PreparedCall, agree
 from ..model_call.call import Level, as_table, check_index, find_batch, find_edge_index, short
 from ..model_call.shadow_model import run_plain
 from ..model_call.split_points import TRIVIAL

@@ -37,35 +37,45 @@
     }
   }
 
+  /* What clicks put into groups: nodes, by their numbers, or edges, by their ends. */
+  let kind = "node";
+  const item = (data) => (kind === "edge" ? data.edge : data.node);
+  const choosable = () => library().elements(kind === "edge" ? "edge[edge]" : "node");
+
   function selected() {
-    return library() ? library().nodes(":selected").map((node) => node.data()) : null;
+    return library() ? choosable().filter(":selected").map((one) => one.data()) : null;
   }
 
-  /* One node goes into a group or out of it; a node is never in both groups. */
-  function toggled(groups, active, node) {
-    const inside = groups[active].includes(node);
-    groups[active] = inside ? groups[active].filter((n) => n !== node) : [...groups[active], node];
-    groups[1 - active] = groups[1 - active].filter((n) => n !== node);
+  /* One node or edge goes into a group or out of it; it is never in both groups. */
+  function toggled(groups, active, one) {
+    const inside = groups[active].includes(one);
+    groups[active] = inside ? groups[active].filter((n) => n !== one) : [...groups[active], one];
+    groups[1 - active] = groups[1 - active].filter((n) => n !== one);
     return groups;
   }
 
-  function groups(tap, tapSecond, boxed, clear, drawing, a, b, into) {
+  function groups(...given) {
+    const [clear, drawing, of, a, b, into] = given.slice(6);
+    const [tap, tapSecond, boxed] = of === "edge" ? given.slice(3, 6) : given.slice(0, 3);
+    const told = of === "edge" ? "Edge" : "Node";
+    kind = of;
     const before = [a || [], b || []];
     const active = into === "b" ? 1 : 0;
     const fired = trigger();
-    const tapped = fired("graph.tap") ? tap : fired("second.tap") ? tapSecond : null;
+    const tapped = fired(`graph.tap${told}`) ? tap : fired(`second.tap${told}`) ? tapSecond : null;
     let after = before.map((group) => [...group]);
-    if (fired("clear", "drawing")) {
+    if (fired("of.") && library()) library().elements().unselect();
+    if (fired("clear", "drawing", "of.")) {
       after = [[], []];
     } else if (fired("graph.") && drawing) {
       /* What is selected now, not what was told: of several quick clicks only the last may be told, and late. */
       const chosen = selected() || (boxed || []);
-      const other = new Set(fired("graph.selected") ? [] : after[1 - active]);
-      if (tapped) other.delete(tapped.node);
-      after[active] = chosen.filter((d) => d.key === drawing.key && !other.has(d.node)).map((d) => d.node);
+      const other = new Set(fired(`graph.selected${told}`) ? [] : after[1 - active]);
+      if (tapped) other.delete(item(tapped));
+      after[active] = chosen.filter((d) => d.key === drawing.key && !other.has(item(d))).map(item);
       after[1 - active] = after[1 - active].filter((n) => !after[active].includes(n));
     } else if (tapped && drawing && tapped.key === drawing.key) {
-      after = toggled(after, active, tapped.node);
+      after = toggled(after, active, item(tapped));
     } else if (fired("group-a")) {
       after[1] = after[1].filter((n) => !after[0].includes(n));
     } else if (fired("group-b")) {
@@ -74,31 +84,49 @@
     return after.map((group, i) => (same(group, before[i]) ? skip() : group));
   }
 
-  function edges(drawing, owner) {
+  /* What the lists offer, and what nodes and edges are called. */
+  function lists(drawing, of) {
+    if (!drawing) return [skip(), skip(), skip(), skip()];
+    const kinds = ["node", "edge"].map((value) => ({ label: drawing.words[value], value }));
+    const offered = of === "edge"
+      ? drawing.edges.filter((edge) => edge.able).map((edge) => ({ label: edge.name, value: named(edge) }))
+      : drawing.nodes.map((node) => ({ label: node.name, value: node.node }));
+    const hint = `Click ${drawing.words[of]}, or draw around them, to ask what they contribute.`;
+    return [kinds, offered, offered, hint];
+  }
+
+  const named = (edge) => `${edge.u}-${edge.v}`;
+
+  function edges(drawing, owner, mark, active, of) {
     const found = [];
     for (const edge of drawing.edges) {
       const ends = { source: `${drawing.key}-${edge.u}`, target: `${drawing.key}-${edge.v}` };
       const inside = owner && owner[edge.u] >= 0 && owner[edge.u] === owner[edge.v];
       const order = inside ? 1 : edge.order;
       const id = `${ends.source}-${edge.v}`;
-      const classes = `order${order}` + (edge.arc ? " arc" : "") + (edge.far ? " far" : "") + (inside ? " inside" : "");
-      found.push({ data: { id, ...ends, arc: -2 * edge.arc }, classes });
+      const marked = mark(named(edge));
+      const classes = `order${order}` + (edge.arc ? " arc" : "") + (edge.far ? " far" : "") + (inside ? " inside" : "") +
+        marked + (of === "edge" && edge.able ? "" : " off");
+      const data = { id, ...ends, arc: -2 * edge.arc, key: drawing.key };
+      if (edge.able) data.edge = named(edge);
+      found.push({ data, classes, selected: active !== null && marked === [" in-a", " in-b"][active] });
       /* A white line upon a wide one makes two, a dark one upon that makes three. */
-      if (order > 1) found.push({ data: { id: `${id}-gap`, ...ends }, classes: `gap${order}` });
-      if (order > 2) found.push({ data: { id: `${id}-core`, ...ends }, classes: "core" });
+      if (order > 1) found.push({ data: { id: `${id}-gap`, ...ends }, classes: `gap${order} off` });
+      if (order > 2) found.push({ data: { id: `${id}-core`, ...ends }, classes: "core off" });
     }
     return found;
   }
 
   /* The elements of a drawing under a layer of colours; groups are marked, and those of the active one selected. */
-  function elements(drawing, layer, a, b, active, numbers) {
+  function elements(drawing, layer, a, b, active, numbers, of) {
     const shown = drawing.numbered ? numbers || [] : [];
     const written = (node) => node.label + (shown.includes("charges") ? node.charge || "" : "") +
       (shown.includes("numbers") ? ` ${node.node}` : "");
     const marks = [new Set(a || []), new Set(b || [])];
+    const marking = (one) => (marks[0].has(one) ? " in-a" : marks[1].has(one) ? " in-b" : "");
     const owner = layer.groups ? {} : null;
     const nodes = drawing.nodes.map((node, i) => {
-      const mark = marks[0].has(node.node) ? " in-a" : marks[1].has(node.node) ? " in-b" : "";
+      const mark = marking(node.node);
       const alone = layer.groups && layer.groups[i] < 0;
       if (owner) owner[node.node] = layer.groups[i];
       return {
@@ -113,7 +141,7 @@
         selected: active === null ? false : marks[active].has(node.node),
       };
     });
-    return [...nodes, ...edges(drawing, owner)];
+    return [...nodes, ...edges(drawing, owner, marking, active, of)];
   }
 
   function chosenLayer(drawing, view, target, growth, level, first) {
@@ -127,11 +155,11 @@
   }
 
   let legends = [];
-  function draw(drawing, view, target, growth, level, first, a, b, into, numbers) {
+  function draw(drawing, view, target, growth, level, first, a, b, into, numbers, of) {
     if (!drawing || target === null || !drawing.layers[target]) return [skip(), skip(), skip(), skip()];
     settle();
     const layer = chosenLayer(drawing, view, target, growth, level, first);
-    const shown = elements(drawing, layer, a, b, into === "b" ? 1 : 0, numbers);
+    const shown = elements(drawing, layer, a, b, into === "b" ? 1 : 0, numbers, of);
     const legend = [signed(-layer.most), signed(layer.most), layer.caption];
     /* Most clicks leave the legend as it is, and whatever is set anew costs a round through the whole page. */
     const told = legend.map((text, i) => (text === legends[i] ? skip() : text));
@@ -140,11 +168,12 @@
   }
 
   /* What belongs to another class, but to the same graph, stays, dimmed by the page, until the answer is there. */
-  function drawSecond(drawing, view, target, second, a, b, numbers) {
+  function drawSecond(drawing, view, target, second, a, b, numbers, of) {
     if (view !== "compare") return [skip(), skip(), skip(), skip()];
     const fits = drawing && second && second.key === drawing.key;
     if (!fits) return [[], "", "", ""];
-    return [elements(drawing, second, a, b, null, numbers), signed(-second.most), signed(second.most), second.caption];
+    const shown = elements(drawing, second, a, b, null, numbers, of);
+    return [shown, signed(-second.most), signed(second.most), second.caption];
   }
 
   /* A drawing that is much wider than high, as a short sentence, needs less room. */
@@ -273,12 +302,13 @@
     const drawn = line.some(([x, y]) => Math.hypot(x - line[0][0], y - line[0][1]) > 8); /* else it is a click */
     if (!drawn) return;
     const box = stage(document.getElementById("graph")).getBoundingClientRect();
-    const within = (node) => encloses(line, box.left + node.renderedPosition("x"), box.top + node.renderedPosition("y"));
-    const nodes = library().nodes();
-    const wanted = nodes.filter((node) => node.selected() || within(node));
+    const around = (node) => encloses(line, box.left + node.renderedPosition("x"), box.top + node.renderedPosition("y"));
+    const within = (one) => (one.isNode() ? around(one) : around(one.source()) && around(one.target()));
+    const all = choosable();
+    const wanted = all.filter((one) => one.selected() || within(one));
     /* Once Cytoscape is done: a line that begins and ends on one node is a click to it. */
     setTimeout(() => {
-      nodes.difference(wanted).unselect();
+      all.difference(wanted).unselect();
       wanted.select();
     });
   }
@@ -289,6 +319,6 @@
   document.addEventListener("pointercancel", endLasso, true);
 
   window.dash_clientside = Object.assign({}, window.dash_clientside, {
-    explorer: { groups, draw, drawSecond, views, hover, dragging, play, upload },
+    explorer: { groups, lists, draw, drawSecond, views, hover, dragging, play, upload },
   });
 })();
