@@ -32,7 +32,7 @@ python_maximum_signature_line_length = 90
 nitpick_ignore_regex = [
     (r"py:.*", r"(?!xdegree\.).*"),
     # Inner types that show up in signatures and that users need not know.
-    (r"py:class", r"xdegree\.model_call\.call\.ModelCall|xdegree\.locality\.prepared\.PreparedCall"),
+    (r"py:class", r"xdegree\.model_call\.call\.ModelCall|xdegree\.locality\.\w+\.(PreparedCall|Place)"),
     (r"py:class", r"xdegree\.canvas\.overview\.Row|xdegree\.engine\.(sparse_rows\.\w+|portions\.(Messages|Alias))"),
     (r"py:class", r"xdegree(\.\w+)+\.[A-Z]"),
 ]

@@ -440,3 +440,14 @@ def test_coefficients_of_one_pg_explainer_are_not_those_of_the_next():
     assert not torch.equal(own(explained).edge, other(explained).edge)
     size = gnn_explainer(epochs=5, edge_size=50.0)(explained).edge
     assert size.sum() < gnn_explainer(epochs=5, edge_size=0.0)(explained).edge.sum()
+
+
+def test_a_graph_of_one_node_is_a_graph():
+    """Its output has as many rows as nodes; side by side its variants are graphs all the same."""
+    model, x = net(level="graph"), features(1)
+    one = instance(model, x, torch.empty(2, 0, dtype=torch.long))
+    kept = torch.tensor([[True], [False], [True]])
+    rows = one.masked(kept)
+    assert rows.shape == (3, 3)
+    torch.testing.assert_close(rows[[0, 2]], one.prediction.expand(2, -1))
+    assert not torch.equal(rows[1], rows[0])

@@ -208,7 +208,7 @@ def test_edges_that_move_among_very_many(many, monkeypatch):
     """Sums of blocks stand for the edges of a graph that is too large to compare all of them."""
     as_large(monkeypatch)
     if many:
-        monkeypatch.setattr("xdegree.locality.prepared.MANY", 8)
+        monkeypatch.setattr("xdegree.locality.contents.MANY", 8)
     model = net("sage")
     for first, second in [(5, 90), (0, 150), (33, 34)]:
         edge_index = EDGES.clone()

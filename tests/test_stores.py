@@ -183,7 +183,7 @@ def test_sampled_neighbors_and_a_small_graph(graph):
 
 
 def test_two_graphs_are_no_stores(graph):
-    with pytest.raises(TypeError, match="put the graphs into a batch"):
+    with pytest.raises(TypeError, match="put them into a batch"):
         explain(MODELS["mean of neighbors"](), (graph, graph.clone()), index=0)
 
 

@@ -216,7 +216,7 @@ def test_outputs_that_are_not_finite_are_said_wherever_they_are():
         "all": lambda: explain(model, X, EDGES, index="all"),
         "features": lambda: explain(model, X, EDGES, index=[5, 7], of="feature"),
         "groups": lambda: decompose(model, X, EDGES, groups=[[1]]),
-        "a tree": lambda: agglomerate(model, X, EDGES, index=7, budget=1),
+        "a tree": lambda: agglomerate(model, X, EDGES, index=7, max_levels=1),
         "an interaction": lambda: interaction(model, X, EDGES, index=7, a=[1], b=[2]),
     }
     for name, ask in questions.items():

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .attribution.check import Report, check
-    from .attribution.decompose import Decomposition, decompose
+    from .attribution.decompose import decompose
+    from .attribution.decomposition import Decomposition
     from .attribution.explain import explain
     from .attribution.explainer import DegreeExplainer
     from .auditing import Audit, audit
@@ -28,7 +29,8 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "attribution.check": ("Report", "check"),
-    "attribution.decompose": ("Decomposition", "decompose"),
+    "attribution.decompose": ("decompose",),
+    "attribution.decomposition": ("Decomposition",),
     "attribution.explain": ("explain",),
     "attribution.explainer": ("DegreeExplainer",),
     "auditing": ("Audit", "audit"),

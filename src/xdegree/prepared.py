@@ -5,7 +5,8 @@ from typing import Any
 
 from torch import Tensor
 
-from .attribution.decompose import Decomposition, decompose
+from .attribution.decompose import decompose
+from .attribution.decomposition import Decomposition
 from .attribution.explain import explain
 from .locality.prepared import PreparedCall
 from .results.subgraph import Subgraph

@@ -19,20 +19,19 @@ import torch
 from torch import Tensor, nn
 
 from .engine.registry import op_schema
-from .locality.prepared import Place, subgraph_call
+from .locality.parts import Place, subgraph_call
 from .locality.stacking import Stack, Variants
 from .model_call.call import (
     Level,
     ModelCall,
     as_table,
-    check_call,
     check_index,
     check_target,
     find_batch,
     find_edges,
     model_call,
 )
-from .model_call.shadow_model import Plain, shadow_of
+from .model_call.shadow_model import Plain, check_call, shadow_of
 
 Way = Literal["zero", "mean", "edges", "nodes"]
 """Features set to zero or to the mean; all edges at a node cut; the node removed from the graph and from pooling."""

@@ -23,8 +23,7 @@ from .locality.message_flow import watched_pass
 from .model_call.call import ModelCall, as_table, find_edge_index, mapped_tensors, model_call
 from .model_call.groups import number_of, some
 from .model_call.shadow_model import run_plain
-from .model_call.split_points import find_source
-from .model_call.starts import located
+from .model_call.split_points import find_source, located
 
 TOLERANCE = 1e-9
 BOUND = LIMIT

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -15,13 +15,13 @@ from ..engine.process_state import Memory, budget
 from ..engine.registry import MissingRuleError
 from ..engine.run import NeedsDense, Run
 from ..engine.sparse_rows import ActiveRows, Entries, NeedsWhole, Singles, SparseRows
-from ..engine.torch_private import tree_flatten, tree_iter, tree_map, tree_unflatten
+from ..engine.torch_private import tree_flatten, tree_map, tree_unflatten
 from ..locality.prepared import Model, PreparedCall
-from ..model_call.call import ModelCall, check_call, mapped_tensors, model_call
+from ..model_call.call import ModelCall, mapped_tensors, model_call
 from ..model_call.groups import by_ids, ids_of, number_of, shares, some
-from ..model_call.shadow_model import shadow_of
-from ..model_call.split_points import Of, Path, Source, find_source
-from ..model_call.starts import located
+from ..model_call.shadow_model import check_call, shadow_of
+from ..model_call.split_points import Of, Path, Source, find_source, located
+from .decomposition import Decomposition, added, beyond_the_last, is_sound, joined
 from .phantoms import Portion, locate_portions, warn_of_infinite, warn_of_phantoms, warn_of_the_whole
 
 WORKING_SET = 12
@@ -30,42 +30,6 @@ WORKING_SET = 12
 AT_ONCE = 2**27
 """Bytes of the largest portions of one pass, generously guessed, above which more groups only make it slower: memory
 that does not fit into caches is fetched, and large blocks are asked of the system again and again."""
-
-
-@dataclass(frozen=True)
-class Decomposition:
-    """A value of the model and what each group contributed to it."""
-
-    total: Any
-    """The model's own value, bit for bit."""
-    target: Any
-    """``[K, *total]``: what each group contributes."""
-    probes: Mapping[str, "Decomposition"] = field(default_factory=dict)
-    """The same at the outputs of named modules."""
-    logits: "Decomposition | None" = None
-    """The same at what the last softmax or sigmoid was applied to, if the model ends with one."""
-    products: frozenset[str] = frozenset()
-    """The modules that multiply one portion by another, where most of the product is background by the paper's rule."""
-
-    @property
-    def background(self) -> Any:
-        """What the rest contributes, ``total - target``."""
-        totals, shape = tree_flatten(self.total)
-        targets, _ = tree_flatten(self.target)
-        rest = [None if b is None else a - b for a, b in zip(totals, targets, strict=True)]
-        return tree_unflatten(rest, shape)
-
-    def __repr__(self) -> str:
-        shapes = [tuple(t.shape) for t in tree_iter(self.target) if t is not None]
-        probes = f", probes={list(self.probes)}" if self.probes else ""
-        logits = ", with logits" if self.logits is not None else ""
-        return f"Decomposition(target={shapes[0] if len(shapes) == 1 else shapes}{probes}{logits})"
-
-    def _repr_html_(self) -> str | None:
-        """How notebooks show it: a table of groups."""
-        from ..results.notebook import decomposition_table
-
-        return decomposition_table(self.total, self.target)
 
 
 def decompose(
@@ -186,22 +150,8 @@ def decompose_source(
         few = path_options(options, source.path)
         steps = (source.on(replace(source.path, step=step)) for step in range(1, source.path.steps))
         found = [_in_passes(model, call, step, groups, probes, few, memory) for step in (*steps, source)]
-        return _added(found)
+        return added(found)
     return _in_passes(model, call, source, groups, probes, options, memory)
-
-
-def _added(parts: list[Decomposition]) -> Decomposition:
-    """The targets of all steps added up; the totals are those of the last."""
-
-    def summed(targets: list[Any]) -> Any:
-        flat = [tree_flatten(target) for target in targets]
-        each = zip(*[leaves for leaves, _ in flat], strict=True)
-        return tree_unflatten([None if group[0] is None else sum(group[1:], group[0]) for group in each], flat[0][1])
-
-    last = parts[-1]
-    probes = {name: _added([part.probes[name] for part in parts]) for name in last.probes}
-    logits = None if last.logits is None else _added([part.logits for part in parts if part.logits is not None])
-    return replace(last, target=summed([part.target for part in parts]), probes=probes, logits=logits)
 
 
 def _in_passes(
@@ -220,8 +170,8 @@ def _in_passes(
         share = mapped_tensors(lambda s: torch.cat([s, s.new_zeros(1, *s.shape[1:])]), share)
     names = _known(model, probes)
     cuts = _chunks(number_of(share), memory, model, call, lambda: survey(model, call, source, options).largest)
-    found = _joined([one_pass(model, call, source, some(share, cut), names, options) for cut in cuts])
-    found = _beyond_the_last(found) if source.beside_plain_nodes else found
+    found = joined([one_pass(model, call, source, some(share, cut), names, options) for cut in cuts])
+    found = beyond_the_last(found) if source.beside_plain_nodes else found
 
     def locate(group: int) -> list[Portion]:
         return locate_portions(model, call, source, some(share, slice(group, group + 1)), options)
@@ -232,14 +182,6 @@ def _in_passes(
         if options.bias != "background":  # which gives biases to no group
             warn_of_the_whole(found.total, found.target, share)
     return found
-
-
-def _beyond_the_last(d: Decomposition) -> Decomposition:
-    """The targets beyond that of the last group, which is empty."""
-    target = mapped_tensors(lambda t: t[:-1] - t[-1:], d.target)
-    logits = None if d.logits is None else _beyond_the_last(d.logits)
-    probes = {name: _beyond_the_last(probe) for name, probe in d.probes.items()}
-    return replace(d, target=target, probes=probes, logits=logits)
 
 
 def one_pass(
@@ -258,15 +200,9 @@ def one_pass(
         found = _run(model, call, source, share, names, run)
     except NeedsDense:
         return one_pass(model, call, source, share, names, options, sparse=False)
-    if careful or all(map(_is_sound, (found, *found.probes.values()))):
+    if careful or all(map(is_sound, (found, *found.probes.values()))):
         return found
     return one_pass(model, call, source, share, names, options, sparse=False, careful=True)
-
-
-def _is_sound(d: Decomposition) -> bool:
-    """Whether targets are finite wherever the model's own value is."""
-    pairs = zip(tree_iter(d.total), tree_iter(d.target), strict=True)
-    return not any(t is not None and bool((v.isfinite() & ~t.isfinite()).any()) for v, t in pairs)
 
 
 def _run(model: Any, call: ModelCall, source: Source, share: Any, names: tuple[str, ...], run: Run) -> Decomposition:
@@ -446,17 +382,6 @@ def _known(model: Any, probes: Iterable[str]) -> tuple[str, ...]:
         if not isinstance(name, str) or name.removesuffix(":input") not in known:
             raise ValueError(f"probes names {name!r}, but the model's modules are {[n for n in known if n]}")
     return names
-
-
-def _joined(parts: list[Decomposition]) -> Decomposition:
-    """The answers of several passes as one; the total is the same in all of them."""
-    if len(parts) == 1:
-        return parts[0]
-    flat = [tree_flatten(part.target) for part in parts]
-    leaves = [None if group[0] is None else torch.cat(group) for group in zip(*[f[0] for f in flat], strict=True)]
-    probes = {name: _joined([part.probes[name] for part in parts]) for name in parts[0].probes}
-    logits = None if parts[0].logits is None else _joined([part.logits for part in parts if part.logits is not None])
-    return replace(parts[0], target=tree_unflatten(leaves, flat[0][1]), probes=probes, logits=logits)
 
 
 def _chunks(groups: int, memory: Memory, model: object, call: ModelCall, largest: Callable[[], int]) -> list[slice]:

@@ -8,7 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..locality.prepared import BEYOND, Place
+from ..locality.parts import Place
+from ..locality.prepared import BEYOND
 from ..model_call.call import find_batch, find_edge_index, find_edges
 from ..results.explanation import Explanation
 from ..results.explanations import Explanations, HeteroExplanations

@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, overload
 
@@ -13,13 +13,14 @@ from torch_geometric.data import Batch
 from ..engine.options import Options
 from ..engine.process_state import Memory, budget
 from ..engine.sparse_rows import NeedsWhole, TooMuch
-from ..locality.message_flow import Incoming, Sampling
-from ..locality.prepared import BEYOND, Model, Place, PreparedCall
+from ..locality.message_flow import Balls, Sampling
+from ..locality.parts import Place
+from ..locality.prepared import BEYOND, Model, PreparedCall
 from ..model_call.call import Level, Table, check_rows, find_edge_index, short
 from ..model_call.groups import by_ids, ids_of
 from ..model_call.split_points import Of
 from ..results.explanation import Explanation, spread
-from ..results.explanations import Explanations, NodeExplanations
+from ..results.explanations import Explanations, NodeExplanations, in_own_numbering
 from ..results.hetero import HeteroExplanation
 from .decompose import chosen_options, path_of, path_options, whole_survey
 from .phantoms import warn_of_infinite
@@ -189,7 +190,7 @@ def explain(
         found = Answer(prepared, question, table, rows, sampling, names).explanations(single)
     _warn(found)
     if each:
-        return Explanations([_local(e, batch) for e in found])
+        return Explanations([in_own_numbering(e, batch) for e in found])
     return found[0] if single else found
 
 
@@ -314,7 +315,7 @@ class Answer:
         assert full.output is not None
         return full.output
 
-    def balls(self, rows: list[int]) -> "Balls":
+    def balls(self, rows: list[int]) -> Balls:
         """The nodes within reach of the messages to each row."""
         assert self.prepared.incoming is not None
         links = self.prepared.call.get("edge_label_index") if self.level == "link" else None
@@ -426,24 +427,6 @@ class Part:
         )
 
 
-class Balls(Sequence[Tensor]):
-    """The nodes within reach of each of several rows, found when they are asked for."""
-
-    def __init__(
-        self, index: Incoming, rounds: int, rows: list[int], links: Tensor | None, sampling: Sampling | None
-    ) -> None:
-        self._index, self._rounds, self._rows, self._links, self._sampling = index, rounds, rows, links, sampling
-
-    def __len__(self) -> int:
-        return len(self._rows)
-
-    def __getitem__(self, number: Any) -> Any:
-        row = self._rows[number]
-        nodes = torch.tensor([row], device=self._index.start.device)
-        nodes = nodes if self._links is None else self._links[:, row].unique()
-        return self._index.ball(nodes, self._rounds, self._sampling).nodes
-
-
 def _warn(found: Sequence[Any]) -> None:
     """Say what makes scores hard to trust, where the explanation that leaves most open shows it."""
     e = found[_most_doubtful(found)]
@@ -492,29 +475,3 @@ def _largest_output(e: Any) -> float:
 def _where(modules: Sequence[str]) -> str:
     named = [repr(module) for module in modules if module]
     return f" (in {', '.join(named[:3])})" if named else ""
-
-
-def _local(e: Explanation, batch: Any) -> Explanation:
-    """The explanation of one graph of a batch in the numbering of that graph, as if it had been explained alone."""
-    low, high = (int(batch.ptr[e.index + i]) for i in (0, 1))
-    inside = None if e.edge_index is None else ((e.edge_index >= low) & (e.edge_index < high)).all(0)
-
-    def nodes(value: Tensor | None) -> Tensor | None:
-        return None if value is None else value[low:high]
-
-    def edges(value: Tensor | None) -> Tensor | None:
-        return None if value is None else value[inside]
-
-    return replace(
-        e,
-        index=0,
-        ids=None if e.ids is None else e.ids[low:high],
-        num_nodes=high - low,
-        nodes=torch.arange(high - low, device=e.nodes.device),
-        node_scores=nodes(e.node_scores),
-        class_scores=(edges if e.of == "edge" else nodes)(e.class_scores),
-        feature_scores=nodes(e.feature_scores),
-        edge_index=None if e.edge_index is None else e.edge_index[:, inside] - low,
-        edge_scores=edges(e.edge_scores),
-        edge_feature_scores=edges(e.edge_feature_scores),
-    )

@@ -10,7 +10,8 @@ from torch_geometric.explain.config import MaskType, ModelMode
 from ..engine.options import Options
 from ..engine.portions import mapped
 from ..engine.process_state import Memory
-from ..locality.prepared import Place, PreparedCall
+from ..locality.parts import Place
+from ..locality.prepared import PreparedCall
 from ..model_call.split_points import find_source
 from .decompose import whole_survey
 from .objects import score_entries, score_objects, score_typed_entries

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from ..engine.sparse_rows import Entries, NeedsWhole, TooMuch
-from ..locality.prepared import Place
+from ..locality.parts import Place
 from ..model_call.split_points import ArgumentSource, Source
 from .scores import EdgeScores, PairScores, Reader
 

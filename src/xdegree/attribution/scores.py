@@ -13,10 +13,12 @@ from ..engine.options import Options
 from ..engine.process_state import Memory, budget
 from ..engine.registry import op_schema
 from ..engine.sparse_rows import ActiveRows, Entries, NeedsWhole, Singles, SparseRows, TooMuch, coalesced
-from ..locality.prepared import Place, PreparedCall
+from ..locality.parts import Place
+from ..locality.prepared import PreparedCall
 from ..model_call.call import Level, as_table, check_target, plain_number
 from ..model_call.split_points import TRIVIAL, Of, Path, Source, find_source
-from .decompose import AtRows, Decomposition, decompose_at, decompose_source, one_pass, path_options, source_shares
+from .decompose import AtRows, decompose_at, decompose_source, one_pass, path_options, source_shares
+from .decomposition import Decomposition
 
 Reading = Literal["contribution", "impact", "probability", "strength"]
 EdgeScores = Literal["pair", "mean"]

@@ -142,7 +142,9 @@ def instance(
         **kwargs: further arguments of the model.
     """
     prepared = PreparedCall.of(model, (x, edge_index), kwargs)
-    table = prepared.table(None)
+    # Of a single node, the number of rows does not tell a graph's prediction from a node's.
+    alone = index is None and len(x) == 1 and "batch" in signature(model.forward).parameters
+    table = prepared.table("graph" if alone else None)
     rows, single = check_rows(index, table)
     if not single or len(rows) != 1:
         raise ValueError(f"one prediction is explained at a time (got index={index!r})")

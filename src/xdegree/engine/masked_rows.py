@@ -5,6 +5,8 @@ does to each row by itself is then asked once for all groups. Rows that are gath
 their sum is a product of the mask and the values: messages are never written out for each group.
 """
 
+import math
+
 import torch
 from torch import Tensor
 
@@ -108,9 +110,10 @@ class MaskedRows(SparseRows):
         rows, counts = torch.unique_consecutive(index[order], return_counts=True)
         if self.active is not None:
             self.active.admit(len(rows) * self.groups, self.value[:1].numel() * self.value.element_size())
+        width = math.prod(self.value.shape[1:])
         out = self.value.new_empty(len(rows), self.groups, *self.value.shape[1:])
-        flat, ends = out.reshape(len(rows), self.groups, self.value[:1].numel()), [0, *counts.cumsum(0).tolist()]
-        value, mask = self.value[order].reshape(len(order), -1), self._mask_of(order)
+        flat, ends = out.reshape(len(rows), self.groups, width), [0, *counts.cumsum(0).tolist()]
+        value, mask = self.value[order].reshape(len(order), width), self._mask_of(order)
         for place in range(len(rows)):
             some = slice(ends[place], ends[place + 1])
             torch.mm(mask[some].t().to(value.dtype), value[some], out=flat[place])

@@ -355,3 +355,68 @@ def target_of(x: Any, groups: int) -> Tensor:
         return x.target
     total = total_of(x)
     return total.new_zeros(()).expand(groups, *total.shape)
+
+
+def copy_of(x: Portions) -> Portions:
+    """The same values in memory of its own."""
+    return Portions(x.total.clone(), x.sparse if x.sparse is not None else x.target.clone())
+
+
+def together(total: Any, target: Any, base: Portions | None) -> Any:
+    """Put totals and targets together; outputs that are no float tensors carry nothing."""
+    if isinstance(total, tuple | list):
+        return type(total)(together(t, g, base) for t, g in zip(total, target, strict=True))
+    if target is None or not is_float(total):
+        return total
+    if target.shape[1:] != total.shape:
+        raise ValueError(f"a rule gave a target of shape {tuple(target.shape)} for a total of {tuple(total.shape)}")
+    return Portions(total, target, alias=_alias_of(base, target))
+
+
+def finite_target(target: Any, total: Any) -> Any:
+    """The target without what is not finite although the total is; that goes to the background."""
+    if isinstance(target, tuple | list):
+        return type(target)(finite_target(g, t) for g, t in zip(target, total, strict=True))
+    if target is None or not is_float(total):
+        return target
+    dense: Tensor = target if isinstance(target, Tensor) else target.dense()
+    return torch.where(total.isfinite() & ~dense.isfinite(), 0.0, dense)
+
+
+def _alias_of(base: Portions | None, target: Tensor) -> Alias | None:
+    if base is None:
+        return None
+    if base.alias.loose or share_memory(target, base.target):
+        return base.alias
+    alias = Alias(base.alias.touched)
+    alias.broken = True
+    return alias
+
+
+def share_memory(view: Any, base: Tensor) -> bool:
+    """Whether all parts of a view lie in the memory of its base."""
+    parts = [view] if isinstance(view, Tensor) else [part for part in view if part is not None]
+    place = base.untyped_storage().data_ptr()
+    return all(part.untyped_storage().data_ptr() == place for part in parts)
+
+
+def is_float(x: Any) -> bool:
+    """Whether a value can carry anything: numbers of floating point, or complex ones."""
+    return isinstance(x, Tensor) and (x.is_floating_point() or x.is_complex())
+
+
+def all_without_buffers(args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """`without_buffers` of everything; most operations have no buffer among their operands."""
+    if all(x.alias.touched for x in portions_in(args)):
+        return args
+    return tuple([mapped(without_buffers, x) for x in args])
+
+
+def without_buffers(x: Any) -> Any:
+    """Rules see portions and plain tensors: a buffer that nothing was written into is plain."""
+    return x.total if isinstance(x, Portions) and not x.alias.touched else x
+
+
+def is_buffer(x: Any) -> bool:
+    """Whether a value is memory that portions may be written into."""
+    return is_float(x) and not isinstance(x, Portions) and x.layout == torch.strided

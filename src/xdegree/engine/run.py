@@ -23,12 +23,20 @@ from .portions import (
     LostPortionsError,
     Messages,
     Portions,
+    all_without_buffers,
     carries,
+    copy_of,
+    finite_target,
+    is_buffer,
+    is_float,
     leaves,
     mapped,
     portions_in,
+    share_memory,
+    together,
     total_of,
     totals,
+    without_buffers,
     zeros,
 )
 from .process_state import FUSED_KERNELS, OwnDraws, RandomStates, patched
@@ -175,7 +183,7 @@ class Run(DispatchMode):
         if (
             not into
             and operation_rule(func) is None
-            and all(isinstance(x, Tensor) and not _is_float(x) for x in leaves(out))
+            and all(isinstance(x, Tensor) and not is_float(x) for x in leaves(out))
         ):
             return out  # positions and truth values carry nothing, whatever operator gives them
         if not into:
@@ -191,7 +199,7 @@ class Run(DispatchMode):
 
     def _unknown_parts(self, out: Any, missing: tuple[Missing, ...], base: Any = None) -> Any:
         """Mark float tensors as coming from operations without a rule; Python numbers and sparse tensors cannot be."""
-        floats = [x for x in leaves(out) if _is_float(x)]
+        floats = [x for x in leaves(out) if is_float(x)]
         if not floats or any(x.layout != torch.strided for x in floats):
             self.escaped += missing
             if not self.collect:
@@ -199,7 +207,7 @@ class Run(DispatchMode):
         own = base.alias if isinstance(base, Portions) and base.alias.missing else None
 
         def marked(x: Any) -> Any:
-            if not _is_float(x) or x.layout != torch.strided:
+            if not is_float(x) or x.layout != torch.strided:
                 return x
             alias = own or Alias()
             alias.missing = missing
@@ -238,8 +246,8 @@ class Run(DispatchMode):
         if not schema.makes_memory:
             return out
         if type(out) is Tensor:
-            return Portions(out, None, self.groups) if _is_buffer(out) else out
-        return mapped(lambda x: Portions(x, None, self.groups) if _is_buffer(x) else x, out)
+            return Portions(out, None, self.groups) if is_buffer(out) else out
+        return mapped(lambda x: Portions(x, None, self.groups) if is_buffer(x) else x, out)
 
     def _view(self, func: OpOverload, out: Any, args: Any, kwargs: Any) -> Any:
         base: Portions = args[0]
@@ -247,17 +255,17 @@ class Run(DispatchMode):
             self.active_rows is not None and not base.alias.touched
         ):  # zeros of all groups and rows are better not written out
             base.alias.loose = True
-            return mapped(lambda x: Portions(x, None, self.groups, base.alias) if _is_float(x) else x, out)
+            return mapped(lambda x: Portions(x, None, self.groups, base.alias) if is_float(x) else x, out)
         target = self._rule(func, out, args, kwargs)
         if any(isinstance(part, SparseRows) for part in leaves(target)):
             base.alias.loose = True
-            return _wrap(out, target, base)
-        if not base.alias.shared and not _share_memory(target, base.target):
+            return together(out, target, base)
+        if not base.alias.shared and not share_memory(target, base.target):
             # Rows first is the faster order, groups first the one in which every view of the total is possible.
             base.target = base.target.contiguous()
             target = self._rule(func, out, args, kwargs)
         base.alias.shared = True
-        return _wrap(out, target, base)
+        return together(out, target, base)
 
     def _out_of_place(self, func: OpOverload, args: Any, kwargs: Any) -> Any:
         out = self._computed(func, totals(args), totals(kwargs))
@@ -265,7 +273,7 @@ class Run(DispatchMode):
         if schema.is_view and isinstance(args[0], Portions):
             made = self._view(func, out, args, kwargs)
         else:
-            made = self._keep(_wrap(out, self._rule(func, out, args, kwargs), None))
+            made = self._keep(together(out, self._rule(func, out, args, kwargs), None))
         if schema.squashes:
             return self._squashed(made, args[0])
         return self._moved(func, schema, made, args, kwargs)
@@ -300,7 +308,7 @@ class Run(DispatchMode):
             return out
         call = Call(aten._softmax.default, out.total, self.groups, replace(self.options, attention="split"))
         with self.aside():
-            return _wrap(out.total, found(call, out.before), None)
+            return together(out.total, found(call, out.before), None)
 
     def _keep(self, out: Any) -> Any:
         """Remember messages that are not written out, for as long as they live."""
@@ -339,7 +347,7 @@ class Run(DispatchMode):
         target = self._rule(functional, total, args, kwargs)
         if torch.Tag.inplace_view in func.tags:
             return self._reshape(func, args, kwargs, target)
-        before = _copy_of(into) if op_schema(functional).squashes else None
+        before = copy_of(into) if op_schema(functional).squashes else None
         self._write(into, target)
         into.total.copy_(total)
         into.before = before
@@ -388,8 +396,8 @@ class Run(DispatchMode):
     def _asked(self, found: Rule, op: Any, total: Any, args: Any, kwargs: Any) -> Any:
         is_view = isinstance(op, OpOverload) and op_schema(op).is_view
         if not is_view:  # views of buffers are buffers
-            args = _all_without_buffers(args)
-            kwargs = mapped(_without_buffers, kwargs) if kwargs else kwargs
+            args = all_without_buffers(args)
+            kwargs = mapped(without_buffers, kwargs) if kwargs else kwargs
         call = Call(op, total, self.groups, self.options)
         if isinstance(op, OpOverload) and op_schema(op).multiplies and len(portions_in(args)) > 1:
             self.products.add(self.module)
@@ -402,7 +410,7 @@ class Run(DispatchMode):
                     if target is not None:
                         return target
                 target = found(call, *args, **kwargs)
-                return _finite(target, total) if self.careful and not is_view else target
+                return finite_target(target, total) if self.careful and not is_view else target
         except NotImplementedError as error:
             raise self._no_rule(op, args, kwargs, str(error)) from None
 
@@ -441,7 +449,7 @@ class Run(DispatchMode):
         missing = _missing_in(x for x in values if isinstance(x, Portions))
         if not missing:
             try:
-                return _wrap(total, self._apply(found, op, total, args, kwargs), None)
+                return together(total, self._apply(found, op, total, args, kwargs), None)
             except _NoRule as none:
                 missing = (none.missing,)
         return self._unknown_parts(total, missing)
@@ -453,7 +461,7 @@ class Run(DispatchMode):
         if self._aside:
             return out
         own = {id(x) for x in leaves((args, kwargs))}
-        return mapped(lambda x: Portions(x, None, self.groups) if _is_buffer(x) and id(x) not in own else x, out)
+        return mapped(lambda x: Portions(x, None, self.groups) if is_buffer(x) and id(x) not in own else x, out)
 
     def _note(self, op: Any, args: Any, kwargs: Any, found: Rule | None) -> None:
         if self.collect:
@@ -497,11 +505,6 @@ def _missing_in(portions: Iterable[Portions]) -> tuple[Missing, ...]:
     return tuple(dict.fromkeys([missing for x in portions for missing in x.alias.missing]))
 
 
-def _copy_of(x: Portions) -> Portions:
-    """The same values in memory of its own."""
-    return Portions(x.total.clone(), x.sparse if x.sparse is not None else x.target.clone())
-
-
 def _shifts_or_scales(func: OpOverload, other: Any = 0.0, *_: Any) -> bool:
     """Whether an operation adds numbers or multiplies by positive ones, which keeps the order of probabilities."""
     if func.overloadpacket in (aten.add, aten.sub):
@@ -509,65 +512,8 @@ def _shifts_or_scales(func: OpOverload, other: Any = 0.0, *_: Any) -> bool:
     return func.overloadpacket in (aten.mul, aten.div) and bool(torch.as_tensor(total_of(other)).gt(0).all())
 
 
-def _wrap(total: Any, target: Any, base: Portions | None) -> Any:
-    """Put totals and targets together; outputs that are no float tensors carry nothing."""
-    if isinstance(total, tuple | list):
-        return type(total)(_wrap(t, g, base) for t, g in zip(total, target, strict=True))
-    if target is None or not _is_float(total):
-        return total
-    if target.shape[1:] != total.shape:
-        raise ValueError(f"a rule gave a target of shape {tuple(target.shape)} for a total of {tuple(total.shape)}")
-    return Portions(total, target, alias=_alias_of(base, target))
-
-
-def _finite(target: Any, total: Any) -> Any:
-    """The target without what is not finite although the total is; that goes to the background."""
-    if isinstance(target, tuple | list):
-        return type(target)(_finite(g, t) for g, t in zip(target, total, strict=True))
-    if target is None or not _is_float(total):
-        return target
-    dense: Tensor = target if isinstance(target, Tensor) else target.dense()
-    return torch.where(total.isfinite() & ~dense.isfinite(), 0.0, dense)
-
-
-def _alias_of(base: Portions | None, target: Tensor) -> Alias | None:
-    if base is None:
-        return None
-    if base.alias.loose or _share_memory(target, base.target):
-        return base.alias
-    alias = Alias(base.alias.touched)
-    alias.broken = True
-    return alias
-
-
-def _share_memory(view: Any, base: Tensor) -> bool:
-    parts = [view] if isinstance(view, Tensor) else [part for part in view if part is not None]
-    place = base.untyped_storage().data_ptr()
-    return all(part.untyped_storage().data_ptr() == place for part in parts)
-
-
-def _is_float(x: Any) -> bool:
-    return isinstance(x, Tensor) and (x.is_floating_point() or x.is_complex())
-
-
-def _all_without_buffers(args: tuple[Any, ...]) -> tuple[Any, ...]:
-    """`_without_buffers` of everything; most operations have no buffer among their operands."""
-    if all(x.alias.touched for x in portions_in(args)):
-        return args
-    return tuple([mapped(_without_buffers, x) for x in args])
-
-
-def _without_buffers(x: Any) -> Any:
-    """Rules see portions and plain tensors: a buffer that nothing was written into is plain."""
-    return x.total if isinstance(x, Portions) and not x.alias.touched else x
-
-
 def _any_by_pairs(args: Any, kwargs: Any) -> bool:
     return any(x.is_by_pairs for x in portions_in((args, *kwargs.values())))
-
-
-def _is_buffer(x: Any) -> bool:
-    return _is_float(x) and not isinstance(x, Portions) and x.layout == torch.strided
 
 
 def _name(op: Any) -> str:

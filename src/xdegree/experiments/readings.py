@@ -7,7 +7,8 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Batch, Data
 
-from ..attribution.decompose import Decomposition, decompose
+from ..attribution.decompose import decompose
+from ..attribution.decomposition import Decomposition
 from ..attribution.scores import impact, share_of_probability
 from ..baselines.instance import Instance
 from ..engine.options import Options

@@ -1,5 +1,6 @@
 """How a model passes messages, seen on a plain forward pass, and which nodes receive messages from which."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -171,3 +172,21 @@ def _drawn(ids: Tensor, seed: int) -> Tensor:
     for shift, factor in ((30, -4658895280553007687), (27, -7723592293110705685)):
         z = (z ^ ((z >> shift) & (2 ** (64 - shift) - 1))) * factor
     return z ^ ((z >> 31) & (2**33 - 1))
+
+
+class Balls(Sequence[Tensor]):
+    """The nodes within reach of each of several rows, found when they are asked for."""
+
+    def __init__(
+        self, index: Incoming, rounds: int, rows: list[int], links: Tensor | None, sampling: Sampling | None
+    ) -> None:
+        self._index, self._rounds, self._rows, self._links, self._sampling = index, rounds, rows, links, sampling
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __getitem__(self, number: Any) -> Any:
+        row = self._rows[number]
+        nodes = torch.tensor([row], device=self._index.start.device)
+        nodes = nodes if self._links is None else self._links[:, row].unique()
+        return self._index.ball(nodes, self._rounds, self._sampling).nodes

@@ -5,10 +5,9 @@ own; where the two differ, or other operations ran, the model looks at more than
 whole call is used.
 """
 
-import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, Union
 
@@ -18,32 +17,29 @@ from torch_geometric.nn import MessagePassing
 
 from ..engine.portions import leaves
 from ..engine.sparse_rows import TooMuch
-from ..engine.torch_private import OpOverload
 from ..model_call.call import (
     Level,
     ModelCall,
     Table,
     as_table,
-    check_call,
     find_batch,
     find_edge_index,
     find_edges,
     is_stores,
     model_call,
+    only_part,
 )
-from ..model_call.outputs import only_part
-from ..model_call.shadow_model import Plain, Sizes, shadow_of
-from ..model_call.split_points import Of, Source, find_source
-from ..model_call.starts import located
+from ..model_call.shadow_model import Plain, Sizes, check_call, shadow_of
+from ..model_call.split_points import Of, Source, find_source, located
+from .contents import checksum, contents, edge_marks
 from .message_flow import Incoming, MessageFlow, Sampling, watched_pass
+from .parts import ROUNDING, Place, Seen, flow_of_a_few, of_a_few, same_sizes, subgraph_call
 from .stores import EdgesAmong, StoredCall
 
 SMALL = 2**13
 """Nodes and edges up to which nothing is cut out: that would cost more than it saves."""
 MOST = 1 / 2
 """The share of all nodes above which a part saves nothing."""
-ROUNDING = 512
-"""Units in the last place by which the output of a part may differ from the model's own."""
 
 WHOLE = "whole graph"
 BEYOND = "whole graph: the model looks beyond the neighborhood"
@@ -58,52 +54,6 @@ Model = Union[Callable[..., Any], "PreparedCall"]
 
 class StaleError(RuntimeError):
     """The model, the features or the edges changed after they were prepared."""
-
-
-@dataclass(frozen=True)
-class Place:
-    """Where explained rows are computed: the user's own call, or a part of its graph as a call of its own."""
-
-    call: ModelCall
-    rows: Tensor
-    """The explained rows of this call's output."""
-    output: Tensor | None
-    """``[rows, C]``: what this call gives for them, without portions."""
-    scope: str
-    """What was worked on and whether it was checked, for the user."""
-    field: Any
-    """The nodes that can contribute, by their own ids; a dict by type where there are several."""
-    num_nodes: int
-    """Of the whole graph."""
-    nodes: Tensor | None = None
-    """The nodes of the part by their own ids; None for the user's own call."""
-    edges: Tensor | None = None
-    """The edges of the part by their own ids; None for the user's own call."""
-    distance: Tensor | None = None
-    """Of each node of the call, in hops from what is explained; None where messages cannot be followed."""
-    rounds: int = 0
-    """How often messages are passed."""
-
-    def here(self, ids: Tensor) -> Tensor:
-        """Nodes as this call numbers them."""
-        return ids if self.nodes is None else torch.searchsorted(self.nodes, ids)
-
-
-@dataclass(frozen=True)
-class Seen:
-    """What a plain pass gave, and how."""
-
-    call: ModelCall
-    output: Any
-    operations: list[OpOverload]
-    sizes: Sizes
-
-    def table(self, level: Level) -> Tensor | None:
-        """The output with a row for each prediction; None if it has another form."""
-        try:
-            return as_table(self.output, self.call, level).values
-        except (TypeError, ValueError):
-            return None
 
 
 class PreparedCall:
@@ -156,7 +106,7 @@ class PreparedCall:
     @cached_property
     def sample(self) -> ModelCall:
         """A call that can be run to see what the model does: of a graph in stores a handful of nodes."""
-        return self._of_a_few() if isinstance(self.call, StoredCall) else self.call
+        return of_a_few(self.call) if isinstance(self.call, StoredCall) else self.call
 
     @property
     def whole_call(self) -> ModelCall:
@@ -169,7 +119,7 @@ class PreparedCall:
     def _pass(self) -> tuple[Any, MessageFlow]:
         """The plain forward pass, made when it is first needed; on trust, one over a handful of nodes."""
         if self.trust:
-            return None, self._flow_of_a_few()
+            return None, flow_of_a_few(self.model, self.call)
         rows = None if self._is_small or not isinstance(self.call.x, Tensor) else len(self.call.x)
         return watched_pass(self.model, replace(self.call, part=None), rows)
 
@@ -435,7 +385,7 @@ class PreparedCall:
             return None
         return values[part.rows] if same_sizes(seen.sizes, part.here(seeds), self._sizes, seeds) else None
 
-    def _seen(self, call: ModelCall, *replaced: tuple[Any, Any]) -> "Seen | None":
+    def _seen(self, call: ModelCall, *replaced: tuple[Any, Any]) -> Seen | None:
         """A plain pass; None if it fails: a model that is made for the whole graph may do so in any way."""
         try:
             with torch.no_grad(), Plain(call.random_states, len(call.x)) as plain:
@@ -444,39 +394,16 @@ class PreparedCall:
             return None
         return Seen(call, output, plain.operations, plain.sizes)
 
-    def _of_a_few(self) -> ModelCall:
-        """The call on the first few edges and their ends."""
-        edge_index = find_edge_index(self.call)
-        if edge_index is None or not edge_index.shape[1] or not isinstance(self.call.x, Tensor):
-            raise ValueError("trust_neighborhood needs node features x and an edge_index [2, E] with at least one edge")
-        if isinstance(self.call, StoredCall):
-            ends = self.call.stores.first_edges(FIRST)
-        else:
-            ends = edge_index[:, :FIRST].contiguous()
-        edges, nodes = torch.arange(ends.shape[1], device=edge_index.device), ends.unique()
-        return subgraph_call(self.call, edge_index, nodes, edges, torch.searchsorted(nodes, ends), None)
-
-    def _flow_of_a_few(self) -> MessageFlow:
-        """How messages are passed, from a pass on a handful of nodes."""
-        few = self._of_a_few()
-        output, flow = watched_pass(self.model, few)
-        if not isinstance(output, Tensor) or not output.dim() or len(output) != len(few.x) or flow.direction is None:
-            raise ValueError(
-                "trust_neighborhood is for models that predict nodes by passing messages along edge_index; this one"
-                " gives something else on a neighborhood"
-            )
-        return flow
-
     # Whether what was prepared is still what it was.
 
     def remember(self) -> None:
         """Note what the model, the features and the edges are, for an object that is asked several times."""
-        self._marks = {name: _checksum(value) for name, value in self._contents()}
-        self._seen_edges = self._edge_marks()
+        self._marks = {name: checksum(value) for name, value in contents(self.model, self.call)}
+        self._seen_edges = edge_marks(self.call, self.incoming)
 
     def check_unchanged(self) -> None:
         """Raise if the edges are no longer those of the index, however they were written to."""
-        if self._marks is not None and not torch.equal(self._edge_marks(), self._seen_edges):
+        if self._marks is not None and not torch.equal(edge_marks(self.call, self.incoming), self._seen_edges):
             self._refuse_if_changed()
 
     def confirm(self, place: Place, output: Tensor) -> None:
@@ -497,40 +424,11 @@ class PreparedCall:
     def _refuse_if_changed(self) -> None:
         if self._marks is None:
             return
-        changed = [name for name, value in self._contents() if self._marks.get(name) != _checksum(value)]
+        changed = [name for name, value in contents(self.model, self.call) if self._marks.get(name) != checksum(value)]
         if changed:
             raise StaleError(f"{', '.join(changed[:4])} changed after prepare(); call xdegree.prepare again")
 
-    def _contents(self) -> Iterator[tuple[str, Tensor]]:
-        if isinstance(self.model, nn.Module):
-            yield from ((f"parameter {name!r}", p) for name, p in self.model.named_parameters())
-            yield from ((f"buffer {name!r}", b) for name, b in self.model.named_buffers())
-        if isinstance(self.call, StoredCall):  # what is in stores stays as it is, says PyG
-            return
-        for name, value in self.call.named_values():
-            tensors = [leaf for leaf in leaves(value) if isinstance(leaf, Tensor)]
-            yield from ((name if len(tensors) == 1 else f"{name}[{i}]", t) for i, t in enumerate(tensors))
 
-    def _edge_marks(self) -> Tensor:
-        """All edges, or of very many the sums of the receivers of each few of them.
-
-        Sums do not see that neighboring edges swapped their receivers, but one of these then leaves the part that is
-        cut out, and the edges of that are compared one by one.
-        """
-        edges = find_edge_index(self.call)
-        if edges is None or self.incoming is None or isinstance(self.call, StoredCall):
-            return torch.empty(0)
-        ends = edges[self.incoming.end]
-        if len(ends) <= MANY:
-            return edges.clone()
-        whole = len(ends) // BLOCK * BLOCK
-        return torch.cat([ends[:whole].view(-1, BLOCK).sum(1), ends[whole:]])
-
-
-MANY, BLOCK = 2**18, 2**8
-"""Edges from which on sums are compared, and of how many each."""
-FIRST = 8
-"""Edges that show what a model does."""
 FEW = 8
 """Rows that show whether their neighborhood is large enough."""
 
@@ -547,58 +445,3 @@ def agree(output: Tensor, own: Tensor) -> bool:
         return False
     allowed = min(0.05, ROUNDING * torch.finfo(own.dtype).eps)
     return bool(((output - own).abs() <= allowed * own.abs().amax(1, keepdim=True)).all())
-
-
-def same_sizes(here: Sizes, rows: Tensor, own: Sizes, own_rows: Tensor) -> bool:
-    """Whether some rows had the same sizes on the way through two passes, up to the rounding of what came before."""
-    both = [number for number in own if number in here]
-    if not both:
-        return True
-    a, b = (torch.stack([t[number][r].double() for number in both]) for t, r in ((here, rows), (own, own_rows)))
-    allowed = min(0.05, ROUNDING * max(torch.finfo(own[number].dtype).eps for number in both))
-    scale = b.nan_to_num(0.0, 0.0).cummax(0).values
-    return bool((((a - b).abs() <= allowed * scale) | (a == b) | (a.isnan() & b.isnan())).all())
-
-
-def subgraph_call(
-    call: ModelCall,
-    edge_index: Tensor,
-    nodes: Tensor,
-    edges: Tensor,
-    ends: Tensor,
-    links: Tensor | None,
-    batch: Tensor | None = None,
-) -> ModelCall:
-    """The call with some of its nodes and edges; the ends of edges and links, and the batch, as it numbers them.
-
-    What has a row per node or edge is told by its length, where both are the same by its name. A wrong guess gives
-    another output, or none, and that is noticed.
-    """
-    n, e, old_links = len(call.x), edge_index.shape[1], call.get("edge_label_index")
-    old_batch = None if batch is None else find_batch(call)
-
-    def part(name: str, value: Any) -> Any:
-        if value is edge_index:
-            return ends
-        if links is not None and value is old_links:
-            return links
-        if old_batch is not None and value is old_batch:
-            return batch
-        if name == "num_nodes" and isinstance(value, int):
-            return len(nodes)
-        if batch is not None and name in ("batch_size", "num_graphs") and isinstance(value, int):
-            return max(value, int(batch.max()) + 1 if len(batch) else 0)
-        if isinstance(value, Tensor) and value.dim() and value.shape[0] in (n, e):
-            of_edges = value.shape[0] == e and (n != e or name.startswith("edge"))
-            return call.rows_of(value, edges if of_edges else nodes)
-        return value
-
-    return call.mapped(part).of_nodes(nodes)
-
-
-def _checksum(value: Tensor) -> Any:
-    dense = value.detach().coalesce().values() if value.layout == torch.sparse_coo else value.detach()
-    if dense.layout != torch.strided:
-        dense = dense.values()
-    flat = dense.contiguous().cpu().reshape(-1).view(torch.uint8)
-    return tuple(value.shape), zlib.crc32(flat.numpy().data)

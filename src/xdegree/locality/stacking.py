@@ -9,7 +9,7 @@ from torch import Tensor
 from torch_geometric.data.data import BaseData
 
 from ..model_call.call import Level, ModelCall, find_batch, find_edge_index, parameters_of
-from .prepared import subgraph_call
+from .parts import subgraph_call
 
 AT_ONCE = 2**15
 """Nodes and edges of a stack at most: more at once do not fit into the cache of a processor, and take longer."""

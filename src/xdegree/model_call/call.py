@@ -1,23 +1,22 @@
 """The user's call: where features, edges and batch are among its arguments, and what the rows of its output are."""
 
-import copy
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import cached_property
 from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor, nn
-from torch_geometric.data import Data, FeatureStore, GraphStore, HeteroData
+from torch_geometric.data import FeatureStore, GraphStore
 from torch_geometric.data.data import BaseData
 
 from ..engine.portions import LostPortionsError, leaves, mapped
 from ..engine.process_state import RandomStates, random_states
 from ..engine.registry import MissingRuleError
-from ..engine.torch_private import inner_module, trains
-from .outputs import opened, parts_of, picked
+from ..engine.torch_private import inner_module
+from .data_objects import FEATURES, check_list, data_value, data_with, from_data, takes_data, with_items
 from .spots import Argument, Held, Pairs, Spots, apart, follow, side_by_side
 
 
@@ -89,7 +88,7 @@ class ModelCall:
                 position = self.names.index(name)
                 value = self.args[position] if position < len(self.args) else None
             if value is None and data is not None:
-                value = _data_value(data, name)
+                value = data_value(data, name)
             if value is not None:
                 return value
         return None
@@ -195,23 +194,6 @@ def mapped_tensors(f: Callable[[Tensor], Any], value: Any) -> Any:
     return mapped(lambda x: f(x) if isinstance(x, Tensor) else x, value)
 
 
-def with_items(value: Any, given: Callable[[Any], Any]) -> Any:
-    """The same tuple, list or dict with other items."""
-    if isinstance(value, dict):
-        return {key: given(item) for key, item in value.items()}
-    items = [given(item) for item in value]
-    return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
-
-
-def data_with(data: Any, given: Callable[[str, Any], Any]) -> Any:
-    """A copy of a Data object with its values replaced or copied."""
-    copied = copy.copy(data)
-    for store, old in zip(copied.stores, data.stores, strict=True):
-        for name in list(old.keys()):
-            store[name] = given(name, old[name])
-    return copied
-
-
 def is_stores(value: Any) -> bool:
     """Whether a value is ``(feature_store, graph_store)``, as PyG's loaders take it.
 
@@ -241,27 +223,13 @@ def model_call(model: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> 
             " (feature_store, graph_store); this question needs the graph in memory"
         )
     if args and isinstance(args[0], list | tuple) and len(args[0]):
-        _check_list(args, len(required))
+        check_list(args, len(required))
     if not args or not isinstance(args[0], BaseData):
         return ModelCall(args, kwargs, tuple(p.name for p in parameters))
     data, parameters = args[0], [p for p in parameters if p.name not in kwargs]
-    if _takes_data(parameters, data) or len(args) > 1:
+    if takes_data(parameters, data) or len(args) > 1:
         return ModelCall(args, kwargs, tuple(p.name for p in parameters), data=data)
-    found = {p.name: _from_data(data, p) for p in parameters if _wanted(data, p)}
-    return ModelCall((), {**kwargs, **found}, data=data)
-
-
-def _check_list(args: tuple[Any, ...], required: int) -> None:
-    """Refuse a list that holds graphs, or the model's arguments where it takes more than one."""
-    first = args[0][0]
-    if isinstance(first, BaseData):
-        raise TypeError(
-            f"the graphs came as a {type(args[0]).__name__}; put them into a batch: Batch.from_data_list(graphs)"
-        )
-    if isinstance(first, Tensor) and required > len(args):
-        raise TypeError(
-            f"the model's arguments came as a {type(args[0]).__name__}; give them one by one: (model, x, edge_index)"
-        )
+    return ModelCall((), {**kwargs, **from_data(data, parameters)}, data=data)
 
 
 def parameters_of(model: Any) -> list[inspect.Parameter]:
@@ -286,100 +254,6 @@ def unwrapped(model: Any) -> Any:
     return model
 
 
-def _data_value(data: Any, name: str) -> Any:
-    """What a Data object has by a name; of one with types a dict by type, or what only one type has."""
-    if not isinstance(data, HeteroData):
-        return data.get(name)
-    stores = [store for store in data.stores if name.removesuffix("_dict") in store]
-    if name.endswith("_dict"):
-        return {store._key: store[name.removesuffix("_dict")] for store in stores} or None
-    return stores[0][name] if len(stores) == 1 else None
-
-
-def _takes_data(parameters: list[inspect.Parameter], data: Any) -> bool:
-    if not parameters:
-        return True
-    first = parameters[0]
-    if isinstance(first.annotation, type) and issubclass(first.annotation, BaseData):
-        return True
-    required = [p for p in parameters if p.default is p.empty]
-    return len(required) <= 1 and (first.name == "batch" or not _in_data(data, first.name))
-
-
-FEATURES = ("x", "feat", "feats", "features", "node_feat", "node_feats", "node_features", "h", "input", "inputs", "xs")
-"""What models call the features of nodes."""
-
-
-def _in_data(data: Any, name: str) -> bool:
-    if isinstance(data, HeteroData):
-        return any(name.removesuffix("_dict") in store for store in data.stores)
-    if name in FEATURES and name not in data:
-        return data.x is not None
-    return name in data or name == "num_nodes"
-
-
-def _wanted(data: BaseData, parameter: inspect.Parameter) -> bool:
-    return _in_data(data, parameter.name) or parameter.default is parameter.empty
-
-
-def _from_data(data: Any, parameter: inspect.Parameter) -> Any:
-    if isinstance(data, HeteroData) and _in_data(data, parameter.name):
-        return getattr(data, f"{parameter.name.removesuffix('_dict')}_dict")
-    if _in_data(data, parameter.name):
-        return data[parameter.name] if parameter.name in data else getattr(data, parameter.name, data.x)
-    if parameter.name in ("x", "x_dict"):
-        return None
-    if parameter.name == "batch" and isinstance(data, Data):
-        device = next((t.device for t in data.to_dict().values() if isinstance(t, Tensor)), None)
-        return torch.zeros(data.num_nodes or 1, dtype=torch.long, device=device)
-    raise ValueError(
-        f"the model needs {parameter.name!r}, which the Data object does not have (it has {sorted(data.keys())}); give"
-        f" the tensors themselves, or {parameter.name}=… beside the Data object"
-    )
-
-
-def check_call(model: Any, call: ModelCall) -> None:
-    """Raise for what can be found wrong before any work: lazy layers, devices, the model's mode, features."""
-    _check_initialised(model)
-    _check_devices(model, call)
-    _check_mode(model)
-    x = call.x
-    if isinstance(x, Tensor) and x.dim() and not len(x):
-        raise ValueError(f"the graph has no nodes: x is {list(x.shape)}")
-
-
-def _check_devices(model: Any, call: ModelCall) -> None:
-    """All tensors in one place, or a clear error before any work."""
-    places = {str(t.device) for t in call.tensors()}
-    weights = {str(p.device) for p in model.parameters()} if isinstance(model, nn.Module) else set()
-    if len(places | weights) > 1:
-        raise ValueError(
-            f"tensors are on different devices: the arguments on {sorted(places)}, the model's parameters on"
-            f" {sorted(weights)}; move them together with .to(device)"
-        )
-    if "meta" in places | weights:
-        raise ValueError("tensors on the meta device have no values to explain; load the model and the data first")
-
-
-def _check_mode(model: Any) -> None:
-    """Refuse a model that computes something else in training than it does when it predicts."""
-    modules = model.named_modules() if isinstance(model, nn.Module) else []
-    active = [name for name, module in modules if module.training and trains(module)]
-    if active:
-        raise ValueError(
-            "the model is in training mode, where it drops entries at random or normalises by the batch"
-            f" (in {short(active)}); call model.eval() first"
-        )
-
-
-def _check_initialised(model: Any) -> None:
-    """Refuse lazy layers that do not know their width yet: a run on a shadow would not initialise the model itself."""
-    parameters = model.named_parameters() if isinstance(model, nn.Module) else []
-    lazy = [name for name, p in parameters if isinstance(p, nn.parameter.UninitializedParameter)]
-    if lazy:
-        raise ValueError(f"the model has parameters without a shape ({short(lazy)}); run it once on the data first")
-
-
 def short(items: list[Any]) -> str:
     """A list for an error message, not all of it if it is long."""
     return str(items) if len(items) <= 8 else f"{items[:8]} and {len(items) - 8} more".replace("]", ", …]", 1)
@@ -402,6 +276,11 @@ def find_edges(call: ModelCall) -> Any:
     found = [named] if named is not None else [*call.args[1:], *call.kwargs.values()]
     found = [v for v in found if isinstance(v, Mapping) and v and all(is_edges(e) for e in v.values())]
     return found[0] if len(found) == 1 else None
+
+
+def is_matrix(value: Any) -> bool:
+    """Whether a value is a dense tensor of floats, as features are."""
+    return isinstance(value, Tensor) and value.is_floating_point() and value.layout == torch.strided
 
 
 def is_edges(value: Any) -> bool:
@@ -544,3 +423,58 @@ def check_target(target: Any, prediction: Tensor) -> int:
     if not 0 <= target < classes:
         raise ValueError(f"target {target} is out of range: the model has the classes 0 to {classes - 1}")
     return target
+
+
+def opened(output: Any) -> Any:
+    """The same with dataclasses, ``Data`` and other records of tensors as dicts by name, at any depth."""
+    if isinstance(output, Tensor | nn.Module | str | type) or output is None:
+        return output
+    if isinstance(output, BaseData):
+        return {name: opened(value) for name, value in output.to_dict().items()}
+    if is_dataclass(output):
+        named = {one.name: getattr(output, one.name) for one in fields(output)}
+        return {name: opened(value) for name, value in named.items() if value is not None}
+    if isinstance(output, Mapping):
+        return {key: opened(value) for key, value in output.items()}
+    if isinstance(output, tuple | list):
+        items = [opened(item) for item in output]
+        return type(output)(*items) if hasattr(output, "_fields") else type(output)(items)
+    inside = getattr(output, "__dict__", {})
+    if any(isinstance(value, Tensor) for value in inside.values()):
+        return {name: opened(value) for name, value in inside.items()}
+    return output
+
+
+def picked(output: Any, part: Any) -> Any:
+    """The part of an output that is meant."""
+    if part is None:
+        return output
+    for way in ((part,), part if isinstance(part, tuple) else str(part)):
+        try:
+            return follow(output, way)
+        except (KeyError, IndexError, TypeError, AttributeError, ValueError):
+            continue
+    has = [name for name, _ in parts_of(output) if name != ()] or f"a {type(output).__name__}"
+    raise ValueError(f"output={part!r} is no part of what the model returns ({has})") from None
+
+
+def only_part(output: Any) -> Any:
+    """The name of the only float tensor in an output of several parts; None if there are more, or it is one itself."""
+    found = [] if isinstance(output, Tensor) else list(parts_of(output))
+    return found[0][0] if len(found) == 1 else None
+
+
+def parts_of(output: Any, way: tuple[Any, ...] = ()) -> Iterator[tuple[Any, Tensor]]:
+    """All float tensors of an output, each with what ``output=`` would have to be."""
+    if isinstance(output, Tensor):
+        if output.is_floating_point():
+            yield (way[0] if len(way) == 1 else way), output
+        return
+    if isinstance(output, tuple) and hasattr(output, "_fields"):
+        output = dict(zip(output._fields, output, strict=True))
+    if isinstance(output, Mapping):
+        for key, value in output.items():
+            yield from parts_of(value, (*way, key))
+    elif isinstance(output, tuple | list):
+        for number, value in enumerate(output):
+            yield from parts_of(value, (*way, number))

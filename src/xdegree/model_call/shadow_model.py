@@ -20,8 +20,8 @@ from ..engine.portions import carries, leaves
 from ..engine.process_state import OwnDraws, RandomStates
 from ..engine.registry import module_rule, op_schema
 from ..engine.run import Run
-from ..engine.torch_private import DispatchMode, OpOverload, inner_module, tree_iter
-from .call import ModelCall
+from ..engine.torch_private import DispatchMode, OpOverload, inner_module, trains, tree_iter
+from .call import ModelCall, short
 
 Watch = Callable[[str, Any], None]
 Sizes = Mapping[int, Tensor]
@@ -202,3 +202,45 @@ def _attach(module: nn.Module, path: str, run: Run, watch: Watch | None) -> None
     found = module_rule(module)
     if found is not None:
         module.forward = lambda *args, **kwargs: run.call_module(found, module, *args, **kwargs)
+
+
+def check_call(model: Any, call: ModelCall) -> None:
+    """Raise for what can be found wrong before any work: lazy layers, devices, the model's mode, features."""
+    _check_initialised(model)
+    _check_devices(model, call)
+    _check_mode(model)
+    x = call.x
+    if isinstance(x, Tensor) and x.dim() and not len(x):
+        raise ValueError(f"the graph has no nodes: x is {list(x.shape)}")
+
+
+def _check_devices(model: Any, call: ModelCall) -> None:
+    """All tensors in one place, or a clear error before any work."""
+    places = {str(t.device) for t in call.tensors()}
+    weights = {str(p.device) for p in model.parameters()} if isinstance(model, nn.Module) else set()
+    if len(places | weights) > 1:
+        raise ValueError(
+            f"tensors are on different devices: the arguments on {sorted(places)}, the model's parameters on"
+            f" {sorted(weights)}; move them together with .to(device)"
+        )
+    if "meta" in places | weights:
+        raise ValueError("tensors on the meta device have no values to explain; load the model and the data first")
+
+
+def _check_mode(model: Any) -> None:
+    """Refuse a model that computes something else in training than it does when it predicts."""
+    modules = model.named_modules() if isinstance(model, nn.Module) else []
+    active = [name for name, module in modules if module.training and trains(module)]
+    if active:
+        raise ValueError(
+            "the model is in training mode, where it drops entries at random or normalises by the batch"
+            f" (in {short(active)}); call model.eval() first"
+        )
+
+
+def _check_initialised(model: Any) -> None:
+    """Refuse lazy layers that do not know their width yet: a run on a shadow would not initialise the model itself."""
+    parameters = model.named_parameters() if isinstance(model, nn.Module) else []
+    lazy = [name for name, p in parameters if isinstance(p, nn.parameter.UninitializedParameter)]
+    if lazy:
+        raise ValueError(f"the model has parameters without a shape ({short(lazy)}); run it once on the data first")

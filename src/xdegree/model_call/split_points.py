@@ -6,15 +6,19 @@ from typing import Any, Literal, Protocol, get_args
 
 import torch
 from torch import Tensor, nn
+from torch_geometric.data import HeteroData
 from torch_geometric.nn import MessagePassing
 
 from ..engine.masked_rows import THIN, MaskedRows, Masks
 from ..engine.portions import LostPortionsError, Portions, total_of
 from ..engine.run import Run
 from ..engine.sparse_rows import Entries, Singles, sparse_share
-from .call import ModelCall, find_edges, mapped_tensors, short
+from .call import ModelCall, find_edge_index, find_edges, is_edges, is_matrix, mapped_tensors, short
 from .edges import match_edges
 from .groups import split
+from .shadow_model import check_caches
+from .start_candidates import types_of
+from .starts import searched
 
 Of = Literal["node", "edge", "feature", "edge_feature"]
 
@@ -336,3 +340,31 @@ def _check_features(x: Any, what: str) -> Tensor:
         bad = (~x.isfinite()).reshape(len(x), -1).any(1).nonzero().flatten().tolist()
         raise ValueError(f"{what} must be finite (got NaN or infinity at {short(bad)}); clean them first")
     return x
+
+
+def located(model: Any, call: ModelCall, start: Any = None) -> ModelCall:
+    """The call with the spots of its nodes: those that ``start`` names, else the usual place or the only candidate."""
+    check_caches(model, call)
+    return call if start is None and _is_usual(call) else searched(model, call, start)
+
+
+def _is_usual(call: ModelCall) -> bool:
+    """Whether `x` is a float matrix, or a dict of them for all types that edges connect."""
+    x = call.x
+    if isinstance(x, Mapping) and any(is_edges(value) for value in x.values()):
+        return False  # all arguments in one
+    if isinstance(x, Mapping):
+        whole = bool(x) and all(is_matrix(value) for value in x.values()) and not isinstance(call.data, HeteroData)
+        return whole and (call.spots is not None or not (types_of(call) - set(x)))
+    return is_matrix(x) and not _is_stack(call)
+
+
+def _is_stack(call: ModelCall) -> bool:
+    """Whether `x` is a stack of graphs ``[graphs, nodes, …]``: adjacency matrices or edges beside it tell."""
+    x = call.x
+    if not isinstance(x, Tensor) or x.dim() < 3:
+        return False
+    square = any(t.dim() > 1 and t.shape[-2:] == (x.shape[1], x.shape[1]) for t in call.tensors() if t is not x)
+    edges = find_edge_index(call)
+    among = edges is not None and edges.numel() and len(x) <= int(edges.max()) < x.shape[1]
+    return bool(square and x.shape[1] != 2) or bool(among)

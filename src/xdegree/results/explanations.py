@@ -1,15 +1,14 @@
 """The explanations of several predictions: a sequence, of nodes stored as a sparse matrix."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, overload
 
 import torch
 from torch import Tensor
 
-from .accounted import Asked, at
-from .explanation import Explanation, spread
+from .explanation import Asked, Explanation, at, spread
 from .tables import load_pandas
 
 if TYPE_CHECKING:
@@ -189,3 +188,29 @@ class NodeExplanations(Explanations, Asked):
                 "score": self.scores.tolist(),
             }
         )
+
+
+def in_own_numbering(e: Explanation, batch: Any) -> Explanation:
+    """The explanation of one graph of a batch in the numbering of that graph, as if it had been explained alone."""
+    low, high = (int(batch.ptr[e.index + i]) for i in (0, 1))
+    inside = None if e.edge_index is None else ((e.edge_index >= low) & (e.edge_index < high)).all(0)
+
+    def nodes(value: Tensor | None) -> Tensor | None:
+        return None if value is None else value[low:high]
+
+    def edges(value: Tensor | None) -> Tensor | None:
+        return None if value is None else value[inside]
+
+    return replace(
+        e,
+        index=0,
+        ids=None if e.ids is None else e.ids[low:high],
+        num_nodes=high - low,
+        nodes=torch.arange(high - low, device=e.nodes.device),
+        node_scores=nodes(e.node_scores),
+        class_scores=(edges if e.of == "edge" else nodes)(e.class_scores),
+        feature_scores=nodes(e.feature_scores),
+        edge_index=None if e.edge_index is None else e.edge_index[:, inside] - low,
+        edge_scores=edges(e.edge_scores),
+        edge_feature_scores=edges(e.edge_feature_scores),
+    )

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from .accounted import IDS, Accounted, at, check_count, plain, read_common, read_tensor, require
-from .explanation import Explanation
+from .explanation import IDS, Accounted, Explanation, at, check_count, plain, read_common, read_tensor, require
 from .files import read_json, write_json
 from .tables import load_pandas
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..engine.options import Contexts, Options
-from .accounted import require
+from .explanation import require
 from .files import finite, read_json, write_json
 from .tables import load_pandas
 

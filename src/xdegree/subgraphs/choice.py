@@ -9,10 +9,12 @@ from torch import Tensor
 from torch_geometric.utils import is_undirected
 
 from ..attribution.decompose import on_path
+from ..attribution.phantoms import warn_of_infinite
 from ..attribution.scores import Question, Reader, Reading, chosen_classes
 from ..engine.options import Options
 from ..engine.process_state import Memory
-from ..locality.prepared import Place, PreparedCall, agree, subgraph_call
+from ..locality.parts import Place, subgraph_call
+from ..locality.prepared import PreparedCall, agree
 from ..model_call.call import Level, as_table, check_index, find_batch, find_edge_index, short
 from ..model_call.shadow_model import run_plain
 from ..model_call.split_points import TRIVIAL
@@ -66,6 +68,7 @@ class Choice:
         index = check_index(index, table)
         place = _one_graph(prepared, index, table.level)
         predictions = table.values[[index]] if place.output is None else place.output
+        warn_of_infinite(predictions[0], f"the model's output for row {index}")
         [chosen] = chosen_classes([target], predictions)
         units = Units.nodes(place) if of == "node" else _edges(place, directed)
         if not units.count:

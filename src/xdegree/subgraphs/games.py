@@ -10,7 +10,7 @@ from torch import Tensor
 
 from ..attribution.decompose import whole_survey
 from ..attribution.scores import Reader
-from ..locality.prepared import Place
+from ..locality.parts import Place
 from ..model_call.call import find_edge_index
 from ..removal import Removal, Way
 from ..results.subgraph import Chosen, Without

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from ..locality.prepared import Place
+from ..locality.parts import Place
 from ..model_call.call import find_edge_index
 
 
