@@ -121,10 +121,14 @@ def report_card() -> None:
     """Run all calls as people write them, and print how many work, with the reason of each miss."""
     import torch
 
+    before = torch.get_default_dtype()
     torch.set_default_dtype(torch.float64)
-    with tests():
-        card = importlib.import_module("example_calls")
-        misses = {example.name: why for example in card.EXAMPLES if (why := card.tried(example))}
+    try:
+        with tests():
+            card = importlib.import_module("example_calls")
+            misses = {example.name: why for example in card.EXAMPLES if (why := card.tried(example))}
+    finally:
+        torch.set_default_dtype(before)
     for name, why in misses.items():
         print(f"  {name}: {why}")
     print(f"report card: {len(card.EXAMPLES) - len(misses)} of {len(card.EXAMPLES)} calls work and obey the laws")

@@ -42,7 +42,7 @@ def test_a_browser_loads_nothing_from_elsewhere(site):
 def test_the_first_page_is_the_promise_of_the_readme(site):
     text = (site / "index.html").read_text()
     assert "What did these nodes contribute to this prediction?" in text
-    assert re.search(r'<img[^>]*src="_images/ba-shapes\.png"', text)
+    assert re.search(r'<img[^>]*src="_images/house\.png"', text)
 
 
 @pytest.mark.slow
