@@ -68,6 +68,10 @@ class MaskedRows(SparseRows):
             self._pairs = row * self.groups + group, self.value[row]
         return self._pairs
 
+    def written(self) -> SparseRows:
+        """The same pairs with a value each."""
+        return SparseRows(self.groups, self.size, self.code, self.values, self.active)
+
     def _mask_of(self, some: slice | Tensor) -> Tensor:
         return self.mask[some] if self.index is None else self.mask[self.index[some]]
 
@@ -120,8 +124,7 @@ class MaskedRows(SparseRows):
         return self._placed(rows, out, size, None if along is None else index[~along])
 
     def _by_pairs(self, index: Tensor, size: int) -> SparseRows:
-        pairs = SparseRows(self.groups, self.size, self.code, self.values, self.active)
-        along = self._along(index)
+        pairs, along = self.written(), self._along(index)
         if along is not None:
             kept = along[pairs.row]
             pairs = SparseRows(self.groups, self.size, self.code[kept], self.values[kept], self.active, along)

@@ -22,8 +22,10 @@ def index_select(call: Call, x: Portions, dim: int, index: Tensor) -> Tensor | M
     """Gather rows, as a message does: x_j of every edge."""
     if x.dim() > 1 and dim % x.dim() == 0:
         pairs = x.sparse
-        if isinstance(pairs, MaskedRows):
+        if isinstance(pairs, MaskedRows) and pairs.active is not None:
             return pairs.gathered(index)
+        if isinstance(pairs, MaskedRows):  # all receivers matter: one sparse product is quicker than one for each
+            pairs = pairs.written() if pairs.is_thin else None
         return Messages(pairs if pairs is not None and pairs.rest is None else x.target, index)
     return x.target.index_select(shift(dim), index)
 
