@@ -11,7 +11,15 @@ from helpers import EDGES, PAIR_BATCH, PAIR_EDGES, both_ways, features, net, rea
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
-from torch_geometric.nn import GCNConv
+from torch_geometric.nn import (
+    ChebConv,
+    EdgeConv,
+    GATv2Conv,
+    GCNConv,
+    ResGatedGraphConv,
+    SAGEConv,
+    TransformerConv,
+)
 
 from xdegree import Contexts, Options, agglomerate, agglomerate_levels, contextual_scores, decompose
 from xdegree.experiments.forward import learnt, search
@@ -446,3 +454,37 @@ def test_the_error_of_drawn_contexts_shrinks_with_their_number():
     )
     assert 0 < many < few / 3
     assert agglomerate(MODEL, X, EDGES, max_levels=1, contexts=Contexts("none")).contextual_error == 0
+
+
+class Encoded(nn.Module):
+    """An encoder that treats rows one by one, messages in two layers, a skip connection."""
+
+    def __init__(self, conv):
+        super().__init__()
+        self.encoder = nn.Sequential(nn.Linear(4, 6), nn.ReLU(), nn.LayerNorm(6))
+        self.first, self.second, self.out = conv(), conv(), nn.Linear(6, 3)
+
+    def forward(self, x, edge_index):
+        h = self.first(self.encoder(x), edge_index).relu()
+        return self.out(self.second(h, edge_index) + h)
+
+
+LAYERS = {
+    "transformer": lambda: TransformerConv(6, 6),
+    "edge": lambda: EdgeConv(nn.Linear(12, 6)),
+    "attention": lambda: GATv2Conv(6, 3, heads=2),
+    "polynomial": lambda: ChebConv(6, 6, 2),
+    "maximum": lambda: SAGEConv(6, 6, aggr="max"),
+    "gated": lambda: ResGatedGraphConv(6, 6),
+}
+
+
+@pytest.mark.parametrize("options", [Options(), Options.paper()], ids=["default", "paper"])
+@pytest.mark.parametrize("layer", LAYERS)
+def test_groups_that_follow_messages_contribute_what_decompose_says(layer, options):
+    model = ready(Encoded(LAYERS[layer]))
+    tree = agglomerate(model, X, EDGES, index=5, max_levels=2, options=options)
+    groups = [group for level in (tree.leaves, *tree.levels) for group in level]
+    d = decompose(model, X, EDGES, groups=[sorted(group.nodes) for group in groups], options=options)
+    scores = torch.tensor([group.score for group in groups], dtype=torch.float64)
+    torch.testing.assert_close(scores, d.target[:, 5, tree.target], rtol=1e-9, atol=1e-9)
