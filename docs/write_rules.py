@@ -4,7 +4,9 @@
 reason without a rule, is an error.
 """
 
+import inspect
 import sys
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -184,21 +186,19 @@ REASONS = {
 
 def page() -> str:
     """The whole page."""
-    keys: dict[tuple[str, Any], list[str]] = {}
+    keys: dict[Any, list[str]] = {}
     for key, function in RULES.items():
-        family = function.__module__.rpartition(".")[2]
-        keys.setdefault((family, function), []).append(_name(key))
-    names = {function.__name__ for _, function in keys}
+        keys.setdefault(function, []).append(_name(key))
+    names = {function.__name__ for function in keys}
     if names != set(REASONS):
         without, spare = sorted(names - set(REASONS)), sorted(set(REASONS) - names)
         raise SystemExit(f"docs/write_rules.py: rules without a reason {without}, reasons without a rule {spare}")
     lines = [PREFACE, "## All rules"]
-    for family in dict.fromkeys(family for family, _ in keys):
+    for family, rules in groupby(sorted(keys, key=_place), _family):
         lines += ["", f"### {family}", "", "| rule | operations | what it does | reason |", "| --- | --- | --- | --- |"]
-        for (of, function), operations in keys.items():
-            if of == family:
-                ops = ", ".join(f"`{op}`" for op in operations)
-                lines.append(f"| `{function.__name__}` | {ops} | {_summary(function)} | {REASONS[function.__name__]} |")
+        for function in rules:
+            ops = ", ".join(f"`{op}`" for op in sorted(keys[function]))
+            lines.append(f"| `{function.__name__}` | {ops} | {_summary(function)} | {REASONS[function.__name__]} |")
     lines += [
         "",
         "## Operations that carry nothing",
@@ -209,6 +209,15 @@ def page() -> str:
         "",
     ]
     return "\n".join(lines)
+
+
+def _family(function: Any) -> str:
+    return function.__module__.rpartition(".")[2]
+
+
+def _place(function: Any) -> tuple[str, int]:
+    """Where a rule stands in the source: the order of the registry depends on who was registered again."""
+    return _family(function), inspect.unwrap(function).__code__.co_firstlineno
 
 
 def _name(key: Any) -> str:

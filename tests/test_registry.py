@@ -6,7 +6,7 @@ from helpers import features, ready
 from torch import nn
 
 from xdegree import Call, check, decompose, rule
-from xdegree.engine.registry import CARRY_NOTHING, FACTORIES, RULES, unregister
+from xdegree.engine.registry import CARRY_NOTHING, FACTORIES, FUNCTIONS, ROW_WISE, RULES, unregister
 
 X = features()
 aten = torch.ops.aten
@@ -14,13 +14,12 @@ aten = torch.ops.aten
 
 @pytest.fixture
 def register():
-    """Register rules for one test only; a rule that was there comes back."""
-    added, before = [], {}
+    """Register rules for one test only; a rule that was there comes back to its place."""
+    added, rules, row_wise, functions = [], dict(RULES), dict(ROW_WISE), list(FUNCTIONS)
 
     def add(*keys):
         for key in keys:
             if key in RULES:
-                before[key] = RULES[key]
                 unregister(key)
             added.append(key)
         return rule(*keys)
@@ -28,7 +27,10 @@ def register():
     yield add
     for key in added:
         unregister(key)
-    RULES.update(before)
+    for registry, before in ((RULES, rules), (ROW_WISE, row_wise)):
+        registry.clear()
+        registry.update(before)
+    FUNCTIONS[:] = functions
 
 
 def tripled(x):
