@@ -462,6 +462,19 @@ def test_other_settings(place, inline):
     assert "is of another job" in jobs.status("out").damaged[0]
 
 
+def test_other_counts(place, inline):
+    """A manifest that was changed by hand says nothing about what the files hold."""
+    jobs.run(place("of_graphs"), out="out", workers=1, **SMALL)
+    rows, path = jobs.status("out").rows, place.out / "manifest.json"
+    manifest = json.loads(path.read_text())
+    manifest["parts"][1]["rows"] += 7
+    path.write_text(json.dumps(manifest))
+    assert list(jobs.status("out").damaged) == [1]
+    assert "the manifest says" in jobs.status("out").damaged[1]
+    assert jobs.resume("out", progress=False).rows == rows
+    assert_whole(place)
+
+
 def test_other_versions(place, inline, monkeypatch):
     half_done(place, inline, "of_graphs")
     version = xdegree.jobs.identity.version
@@ -652,6 +665,11 @@ def test_a_manifest_without_any_part(place, inline):
         ({"settings": {}}, "settings lack or have too much: batch_size"),
         ({"failed": None}, "the field failed must be an object"),
         ({"unseen": 3}, "the field unseen must be a list"),
+        ({"failed": {"first": "why"}}, r"the field failed must name parts by their numbers \(got 'first'\)"),
+        ({"details": {"weights": 3}}, "the field details.weights must be an object"),
+        ({"parts": [{"part": 0, "instances": 4, "rows": -4, "errors": 0, "files": {}}]}, "rows must be at least 0"),
+        ({"run": {"engine": "local", "workers": 1, "timeout": "soon"}}, "the field run.timeout must be a number"),
+        ({"run": {"engine": "local", "workers": 1, "memory": "4GB"}}, "the field run.memory must be an integer"),
     ],
 )
 def test_a_manifest_with_wrong_fields(place, inline, change, message):

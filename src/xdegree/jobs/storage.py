@@ -99,7 +99,7 @@ class Folder:
                     self.parts[part] = listed[part]
                 elif self.file("instances", part).exists():
                     self.parts[part] = self._unlisted(part, thorough)
-            except ValueError as error:
+            except (ValueError, KeyError) as error:
                 self.damaged[part] = str(error)
 
     def _compare(self, part: int, listed: Part, thorough: bool) -> None:
@@ -112,6 +112,8 @@ class Folder:
                 raise ValueError(f"{name} has {size} bytes instead of {mark['bytes']}{self._whose(path, part)}")
             if thorough and _checksum(path) != mark["sha256"]:
                 raise ValueError(f"{name} has another checksum than when it was written{self._whose(path, part)}")
+        if thorough and (found := _counted(self.file("instances", part))) != listed.counts:
+            raise ValueError(f"the manifest says {dict(listed.counts)}, its files {found}")
 
     def _whose(self, path: Path, part: int) -> str:
         """For files that were swapped, what they are."""
@@ -132,7 +134,7 @@ class Folder:
                 notes = notes_of(path)
                 if whose := self._whose(path, part):
                     raise ValueError(whose.removeprefix(": "))  # noqa: TRY301
-                found = {name: int(notes[name]) for name in COUNTS}
+                found = _counted(path)
                 fits = notes["description"] == self.notes(part)["description"] and found["instances"] == size
                 if not fits or found != (counts := counts or found):
                     raise ValueError("its notes do not fit")  # noqa: TRY301
@@ -289,6 +291,12 @@ def _lock(file: Any) -> bool:
     except BlockingIOError:
         return False
     return True
+
+
+def _counted(path: Path) -> dict[str, int]:
+    """What a file says that its part holds."""
+    notes = notes_of(path)
+    return {name: int(notes[name]) for name in COUNTS}
 
 
 def _checksum(path: Path) -> str:
