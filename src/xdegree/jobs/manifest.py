@@ -72,9 +72,8 @@ def _checked(path: Path, content: Any) -> Folder:
             "it was changed by hand: settings, fingerprint or number of instances are not those that the job was"
             " started with, and settings of a job cannot be changed"
         )
-    count = len(folder.settings.parts(folder.instances))
     for number, one in enumerate(content["parts"]):
-        folder.parts.update([_part(one, f"parts[{number}].", count, folder.tables)])
+        folder.parts.update([_part(one, f"parts[{number}].", len(folder.cut), folder.tables)])
     return folder
 
 
@@ -170,8 +169,3 @@ def _notes(file: Path) -> dict[str, str] | None:
     except ValueError:
         return None
     return notes if {"job", "part", "description"} <= notes.keys() else None
-
-
-def errors_of(folder: Folder) -> list[int]:
-    """The parts with instances that could not be explained."""
-    return [part for part, one in folder.parts.items() if one.counts["errors"]]
