@@ -281,7 +281,7 @@ def _figure(cells: Sequence[TenCells]) -> Any:
     for place, cell in enumerate(cells):
         mean, deviation = cell.paper
         ax.bar(place, 2 * deviation, bottom=mean - deviation, width=0.8, color=GREY, alpha=0.35, lw=0)
-        ax.plot([place - 0.4, place + 0.4], [mean, mean], color=GREY, lw=1.5, label="the paper" if not place else None)
+        ax.plot([place - 0.4, place + 0.4], [mean, mean], color=GREY, lw=1.5, label=None if place else "the paper, ± one standard deviation")
         for shift, values, colour, marker, label in (
             (-0.15, cell.papers, LINES[0], MARKERS[0], "the paper's reading"),
             (0.15, cell.fixed, LINES[1], MARKERS[1], FIXED),
@@ -291,9 +291,9 @@ def _figure(cells: Sequence[TenCells]) -> Any:
         if cell.hops is not None:
             ax.plot(place, cell.hops, marker="_", ms=14, color=INK, ls="", label=None if place else "hop distance")
     ax.set_xticks(range(len(cells)), [f"{cell.title}\n{_model(cell)}" for cell in cells], fontsize=7.5, color=INK)
-    ax.set_ylabel("AUC", color=INK)
-    ax.tick_params(labelsize=8, color=GREY, labelcolor=INK)
+    ax.set_ylabel("AUC, one point per model", fontsize=9.5, color=INK)
+    ax.tick_params(labelsize=8.5, color=GREY, labelcolor=INK)
     ax.grid(axis="y", color=GREY, alpha=0.25, lw=0.5)
     ax.spines[["top", "right"]].set_visible(False)
-    ax.legend(frameon=False, fontsize=8, loc="lower left", ncols=4)
+    ax.legend(frameon=False, fontsize=9, loc="lower left", bbox_to_anchor=(0, 1), ncols=4)  # above: points are anywhere
     return figure
