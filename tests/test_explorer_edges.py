@@ -15,14 +15,16 @@ from explorer_pages import (
     drawn,
     edges_of,
     nodes_of,
+    place,
     predicted,
     row,
     said,
+    until,
     upload,
 )
 from torch_geometric.data import Data
 
-from xdegree import decompose
+from xdegree import decompose, explain
 from xdegree.explorer.answers import Answers
 from xdegree.explorer.catalogue import Catalogue
 from xdegree.explorer.parse import Reference
@@ -87,6 +89,23 @@ def test_clicks_on_bonds_make_groups_and_their_contributions_are_those_of_decomp
     click(shown, 2)
     said(shown, "#row-a", "Group A (1)")
     nodes_of(shown, ".in-a", [2])
+
+
+def test_pointing_at_an_edge_or_a_node_says_what_it_contributes(shown: "Page", examples: list[Example]) -> None:
+    example, data = examples[0], examples[0].items[0].data
+    first = predicted(example, data)
+    for of, edge, name in (("atoms", "5-6", "C 5 – N 6"), ("bonds", "6-7", "N 6 – O 7")):
+        shown.get_by_text(of, exact=True).click()
+        said(shown, "#hint", f"Click {of}")
+        (x1, y1), (x2, y2) = (place(shown, int(end)) for end in edge.split("-"))
+        shown.mouse.move((x1 + x2) / 2, (y1 + y2) / 2, steps=3)
+        number = wanted(example, data, (edge,))[0][0]
+        said(shown, "#first-hover", f"{name}: {number:+.3g}".replace("-", "−"))
+        shown.mouse.move(*place(shown, 6), steps=3)
+        e = explain(example.model, data.x, data.edge_index, target=first)
+        said(shown, "#first-hover", f"N 6: {float(e.node_scores[6]):+.3g}".replace("-", "−"))
+    shown.mouse.move(2, 2)
+    until(shown, "document.querySelector('#first-hover').textContent === ''")
 
 
 def test_a_lasso_takes_the_edges_between_nodes_within_it_and_the_list_takes_more(

@@ -147,6 +147,10 @@ def test_the_page_fits_a_phone(browser: "Browser", address: str) -> None:
         small.get_by_text(view, exact=True).click()
         said(small, shows, text)
         assert small.evaluate("document.documentElement.scrollWidth") == 390
+    boxes = [small.locator(f"#{name}").bounding_box() for name in ("graph", "first-caption", "second", "second-caption")]
+    tops = [box["y"] for box in boxes if box]
+    assert tops == sorted(tops), "each legend stands below its own drawing, not below both"
+    assert len(tops) == 4
     context.close()
 
 

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import ClassVar
 
 from torch import Tensor
+from torch_geometric.data import Data
 
 Point = tuple[float, float]
 Edge = tuple[int, int]
@@ -53,6 +54,14 @@ class Canvas:
     def svg(self, nodes: Colours, edges: EdgeColours) -> str | None:  # noqa: ARG002
         """A still picture that fills the box, for those canvases that have one of their own kind."""
         return None
+
+
+def node_names(data: Data) -> list[str] | None:
+    """What the nodes are called: ``words`` or ``names``, where the graph has them."""
+    for field_name in ("words", "names"):
+        if field_name in data and len(data[field_name]) == data.num_nodes:
+            return [str(name) for name in data[field_name]]
+    return None
 
 
 def edge_of(u: int, v: int) -> Edge:

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -51,7 +52,7 @@ def add_to(commands: Any) -> None:
     parser = command(
         commands,
         "report",
-        "explain one prediction on one HTML page",
+        "explain one prediction, or many, on one HTML page",
         about=ABOUT,
         examples=[
             "xdegree report my_models.py:factory --index 5 --classes no,yes",
@@ -61,7 +62,7 @@ def add_to(commands: Any) -> None:
         ],
         codes={DONE: "the page is written", INCOMPLETE: ""},
     )
-    parser.add_argument("source", metavar="SOURCE", help="why.json, or MODULE:FACTORY")
+    parser.add_argument("source", metavar="SOURCE", help="why.json, or MODULE:FACTORY; with --many also a job's folder")
     add_out(parser, "FILE", "the page (default: %(default)s)", default=Path("report.html"))
     add_json(parser)
     parser.add_argument("--title", metavar="TEXT", help="of the page (default: the question that it answers)")
@@ -83,7 +84,13 @@ def add_to(commands: Any) -> None:
     add_weights(asked)
     add_index(asked)
     add_question(asked)
-    asked.add_argument("--q", type=float, default=0.6, metavar="Q", help="of all that is random (default: %(default)s)")
+    asked.add_argument(
+        "--q",
+        type=float,
+        default=0.6,
+        metavar="Q",
+        help="how choosy groups grow, 0 to 1 (default: %(default)s)",
+    )
     asked.add_argument("--seed", type=int, default=0, metavar="N", help="of all that is random (default: %(default)s)")
     asked.add_argument("--no-tree", action="store_true", help="no agglomeration, which takes the most time")
     parser.set_defaults(run=run)
@@ -178,7 +185,9 @@ def _of_factory(given: argparse.Namespace) -> "tuple[list[Explanation], Any, Fra
         data = _one_graph(args)
         rows = range(min(len(data.x), given.limit))
         try:
-            found = list(explain(model, *args, **{**asked, "index": list(rows)}))
+            with warnings.catch_warnings():
+                warnings.filterwarnings("ignore", "single scores add up")  # the page says it
+                found = list(explain(model, *args, **{**asked, "index": list(rows)}))
         except Exception as error:
             raise unexplained(error, None) from error
         return found, data, None
@@ -249,7 +258,7 @@ def _explained(given: argparse.Namespace) -> "Subject":
 
 def _canvas(given: argparse.Namespace, e: "Explanation", data: Any) -> "Canvas | None":
     """How to draw: as what the user says, else as what the data say, else as a graph."""
-    from ..canvas import molecule_canvas, sentence_canvas
+    from ..canvas import explained_graph, molecule_canvas, node_names, sentence_canvas
     from ..datasets import ATOMS
 
     smiles, words = given.smiles or getattr(data, "smiles", None), getattr(data, "words", None)
@@ -263,4 +272,5 @@ def _canvas(given: argparse.Namespace, e: "Explanation", data: Any) -> "Canvas |
         return sentence_canvas(words, edge_index=e.edge_index)
     if data is not None and "bond" in data and data.x.shape[1] == len(ATOMS):
         return molecule_canvas(graph=data, atoms=ATOMS)
-    return None
+    names = None if data is None else node_names(data)
+    return None if names is None else explained_graph(e, dict(enumerate(names)))

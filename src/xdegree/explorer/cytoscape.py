@@ -40,8 +40,6 @@ def drawing(subject: Subject, canvas: Canvas, class_scores: Tensor, logits: Tens
         "captions": [caption(subject, c, logits) for c in range(len(layers))],
         "words": {"node": f"{canvas.node}s", "edge": "bonds" if isinstance(canvas, Molecule) else "edges"},
         "numbered": isinstance(canvas, Molecule),
-        "shown": len(shown),
-        "able": len(subject.nodes),
     }
 
 

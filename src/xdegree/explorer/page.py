@@ -74,7 +74,7 @@ STYLES: list[dict[str, Any]] = [
     {"selector": "edge.gap2", "style": {"width": 3, "line-color": "#ffffff"}},
     {"selector": "edge.gap3", "style": {"width": 6, "line-color": "#ffffff"}},
     {"selector": "edge.inside", "style": {"width": 5, "line-color": INK}},
-    # Clicks go through these: lines upon a bond, and edges while nodes are chosen.
+    # Clicks and the pointer go through these: lines upon a bond, and edges that nothing is sent along.
     {"selector": "edge.off", "style": {"events": "no"}},
     {"selector": "edge.in-a", "style": {**_BAND, "underlay-color": GROUP_A}},
     {"selector": "edge.in-b", "style": {**_BAND, "underlay-color": GROUP_B, "line-style": "dashed"}},
@@ -107,7 +107,7 @@ def layout(examples: Sequence[Example]) -> Any:
             html.Main(
                 [
                     html.Div("", id="notice", role="alert", className="notice"),
-                    html.Section([_heading(), _stage(), _growth(), _legends()], className="card drawing"),
+                    html.Section([_heading(), _stage(), _growth()], className="card drawing"),
                     html.Aside([_prediction(), _scores(), _groups(), _own(), _downloads()], className="side"),
                 ]
             ),
@@ -117,7 +117,7 @@ def layout(examples: Sequence[Example]) -> Any:
 
 
 def _stores() -> Any:
-    names = ("ref", "drawing", "growth", "first-layer", "second-layer", "uploaded")
+    names = ("ref", "drawing", "growth", "first-layer", "second-layer", "uploaded", "pointed", "edge", "edge-score")
     kept = [dcc.Store(id="most", data=MAX_UPLOAD), dcc.Store(id="mine", data=[])]
     return html.Div([*(dcc.Store(id=name) for name in names), *kept], hidden=True)
 
@@ -179,29 +179,30 @@ def _graph(name: str, *, select: bool) -> Any:
 
 
 def _stage() -> Any:
-    return html.Div(_figures(), id="dimmed")
-
-
-def _figures() -> Any:
+    figures = [
+        _figure("first", "DEGREE", _graph("graph", select=True)),
+        _figure("second", "gradient x input", _graph("second", select=False)),
+    ]
     return html.Div(
         [
-            html.Figure([_method("first", "DEGREE"), html.Div(_graph("graph", select=True), className="canvas")]),
-            html.Figure(
-                [_method("second", "gradient x input"), html.Div(_graph("second", select=False), className="canvas")],
-                id="second-figure",
-            ),
-        ],
-        id="stage",
-        className="stage scores",
+            html.Div(html.Div(figures, id="stage", className="stage scores"), id="dimmed"),
+            html.P("", id="compare-said", hidden=True, role="status"),
+        ]
+    )
+
+
+def _figure(name: str, method: str, graph: Any) -> Any:
+    """A drawing with its method above it and its legend below."""
+    pointed = html.P("", id=f"{name}-hover", className="pointed")
+    return html.Figure(
+        [_method(name, method), html.Div(graph, className="canvas"), pointed, _legend(name)], id=f"{name}-figure"
     )
 
 
 def _method(which: str, value: str) -> Any:
     options = [{"label": f"{name} (takes a moment)" if name in SLOW else name, "value": name} for name in OFFERED]
     control = dcc.Dropdown(options, value, id=f"{which}-method", clearable=False)
-    return html.Div(
-        [control, html.P("", id=f"{which}-said", className="quiet", role="status")], className="method compare-only"
-    )
+    return html.Div([control, html.P("", id=f"{which}-said", className="quiet", role="status")], className="method")
 
 
 def _growth() -> Any:
@@ -227,17 +228,6 @@ def _legend(prefix: str) -> Any:
     ramp = html.Div(className="ramp", style={"background": RAMP})
     ends = [html.Span("", id=f"{prefix}-low"), html.Span("0"), html.Span("", id=f"{prefix}-high")]
     return html.Div([ramp, html.Div(ends, className="ends"), html.P("", id=f"{prefix}-caption")], className="legend")
-
-
-def _legends() -> Any:
-    return html.Div(
-        [
-            html.P("", id="hover", className="pointed"),
-            html.Div([_legend("first"), html.Div(_legend("second"), className="compare-only")], className="legends"),
-            html.P("", id="compare-said", hidden=True, role="status"),
-        ],
-        className="foot",
-    )
 
 
 def _prediction() -> Any:

@@ -32,7 +32,7 @@ class Drawing {
     find("caption").textContent = view.title;
     find("unit").textContent = view.unit;
     find("account").textContent = view.account ? `${view.account[0].toUpperCase()}${view.account.slice(1)}.` : "";
-    find("most").textContent = `+${view.most.toPrecision(3)}`;
+    find("most").textContent = `${view.signed ? "+" : ""}${view.most.toPrecision(3)}`;
     find("least").textContent = view.signed ? `−${view.most.toPrecision(3)}` : "0";
     const { scale } = this.content;
     const colours = view.signed ? scale : scale.slice(scale.length >> 1);
@@ -155,10 +155,10 @@ class Drawing {
 }
 
 function keys(content) {
-  const said = ["Drag to move, scroll or pinch to zoom, double-click to see all."];
+  const said = [content.part, "Drag to move, scroll or pinch to zoom, double-click to see all."];
   if (content.index !== null && content.kind === "graph") said.push("◆ is the explained node.");
   if (content.truth.length) said.push("Dark rings are the ground truth.");
-  return said.join(" ");
+  return said.join(" ").trim();
 }
 
 function listen(drawing) {
