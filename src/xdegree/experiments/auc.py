@@ -281,7 +281,7 @@ def _figure(cells: Sequence[TenCells]) -> Any:
     for place, cell in enumerate(cells):
         mean, deviation = cell.paper
         ax.bar(place, 2 * deviation, bottom=mean - deviation, width=0.8, color=GREY, alpha=0.35, lw=0)
-        said = None if place else "the paper, ± one standard deviation"
+        said = "" if place else "the paper, ± one standard deviation"
         ax.hlines(mean, place - 0.4, place + 0.4, color=GREY, lw=1.5, label=said)
         for shift, values, colour, marker, label in (
             (-0.15, cell.papers, LINES[0], MARKERS[0], "the paper's reading"),

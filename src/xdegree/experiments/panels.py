@@ -41,7 +41,7 @@ def plot_rows(rows: Sequence[Row], *, unit: str, levels: int = 5, across: bool =
     width = 12.0 if across else 9.5
     heights = [_height(row.canvas, len(parts), width, across) for row, parts in zip(rows, shown, strict=True)]
     figure = Figure(figsize=(width, sum(heights) + 0.3), dpi=150, layout="constrained")
-    *parts_of, foot = figure.subfigures(len(rows) + 1, 1, height_ratios=[*heights, 0.3])
+    *parts_of, foot = figure.subfigures(len(rows) + 1, 1, height_ratios=[*heights, 0.3], squeeze=False).flatten()
     foot.text(0.5, 0.5, unit, ha="center", va="center", fontsize=9.5, color=INK)  # once, for the scales of all rows
     columns = max(map(len, shown))
     for row, parts, place in zip(rows, shown, parts_of, strict=True):
