@@ -3,7 +3,7 @@
 Nothing here needs matplotlib; laying out a graph needs networkx, a molecule RDKit.
 """
 
-from .base import Canvas, Edge, edge_of, node_names
+from .base import Canvas, Edge, edge_of, graph_title, node_names
 from .colours import GREY, INK, NOTHING, SIGNED, is_dark, signed_colour, text_on
 from .graph import explained_graph, graph_canvas, neighborhood, part_line
 from .molecule import Molecule, molecule_canvas
@@ -41,6 +41,7 @@ __all__ = [
     "neighborhood",
     "part_line",
     "node_names",
+    "graph_title",
     "molecule_canvas",
     "sentence_canvas",
     "overview",

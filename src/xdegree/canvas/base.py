@@ -64,6 +64,14 @@ def node_names(data: Data) -> list[str] | None:
     return None
 
 
+def graph_title(data: Data) -> str | None:
+    """What a graph calls itself: its title or name, its SMILES, its words."""
+    for field in ("title", "name", "smiles"):
+        if isinstance(value := data.get(field), str) and value.strip():
+            return value.strip()
+    return " ".join(map(str, data.words)) if "words" in data else None
+
+
 def edge_of(u: int, v: int) -> Edge:
     """The edge between two nodes, whatever its direction."""
     return (u, v) if u <= v else (v, u)

@@ -15,7 +15,7 @@ from torch_geometric.utils import degree
 
 from ..results.explanation import Explanation
 from ..results.hetero import HeteroExplanation
-from .base import edges_of, node_names
+from .base import edges_of, graph_title, node_names
 from .molecule import mol_of
 from .wording import JOINT, PLURAL, UNSIGNED, alike, signs_line, sum_of_two, unit_of
 
@@ -163,10 +163,7 @@ def _title(e: Explanation | HeteroExplanation, graph: Data | None, number: int) 
     names = None if graph is None else node_names(graph)
     if e.level == "node":
         return f"node {e.index}" if names is None else names[e.index]
-    named = None if graph is None else graph.get("title", graph.get("name", graph.get("smiles")))
-    if named is None and graph is not None and "words" in graph:
-        named = " ".join(map(str, graph.words))
-    return named if isinstance(named, str) else f"{e.level or 'prediction'} {number}"
+    return (None if graph is None else graph_title(graph)) or f"{e.level or 'prediction'} {number}"
 
 
 Part = tuple[str, float, int]

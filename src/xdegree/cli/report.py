@@ -124,12 +124,17 @@ def run(given: argparse.Namespace) -> int:
         page.save(given.out)
     except (ValueError, ModuleNotFoundError, OSError) as error:
         raise UsageError(str(error)) from None
+    kept = json.loads(saved_form(e))
+    return _told(given, {name: kept[name] for name in TOLD}, "")
+
+
+def _told(given: argparse.Namespace, found: dict[str, Any], said: str) -> int:
+    """Say where the page is, and what is on it."""
     size = given.out.stat().st_size
     if given.json:
-        kept = json.loads(saved_form(e))
-        print_json({"out": str(given.out), "bytes": size, **{name: kept[name] for name in TOLD}})
+        print_json({"out": str(given.out), "bytes": size, **found})
     else:
-        print(f"{given.out} ({size / 1e6:.1f} MB)")
+        print(f"{given.out} ({said}{f'{size / 1e6:.1f} MB' if size > 1e6 else f'{size / 1e3:.0f} kB'})")
     return DONE
 
 
@@ -147,12 +152,7 @@ def _many(given: argparse.Namespace) -> int:
         page.save(given.out)
     except (ValueError, ModuleNotFoundError, OSError) as error:
         raise UsageError(str(error)) from None
-    size = given.out.stat().st_size
-    if given.json:
-        print_json({"out": str(given.out), "bytes": size, "predictions": len(found)})
-    else:
-        print(f"{given.out} ({len(found)} predictions, {size / 1e3:.0f} kB)")
-    return DONE
+    return _told(given, {"predictions": len(found)}, f"{len(found)} predictions, ")
 
 
 Fragments = list[list[tuple[str, tuple[int, ...], float]]]

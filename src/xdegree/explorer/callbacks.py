@@ -134,23 +134,16 @@ def _showing(app: Dash, desk: Desk) -> None:
 
     @app.callback(
         Output("prediction-panel", "children"),
-        Input("target", "value"),
-        Input("ref", "data"),
-        prevent_initial_call=True,
-    )
-    def predict(target: Any, ref: Any) -> Any:
-        subject = desk.subject(ref)
-        return panels.prediction(subject, desk.logits(subject), desk.target(subject, target))
-
-    @app.callback(
         Output("scores-panel", "children"),
         Input("target", "value"),
         Input("ref", "data"),
         prevent_initial_call=True,
     )
-    def list_scores(target: Any, ref: Any) -> Any:
+    def tell(target: Any, ref: Any) -> Any:
         subject, canvas = desk.drawn(ref)
-        return panels.scores(subject, canvas, desk.answers.explanation(subject, desk.target(subject, target)))
+        chosen = desk.target(subject, target)
+        listed = panels.scores(subject, canvas, desk.answers.explanation(subject, chosen))
+        return panels.prediction(subject, desk.logits(subject), chosen), listed
 
 
 def _asking(app: Dash, desk: Desk) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from dash import Dash, Input, Output, State, ctx, no_update
 
-from ..canvas import Canvas, account_line, shares_of
+from ..canvas import Canvas, account_line, largest, shares_of
 from ..reports import report
 from ..results.tree import Group
 from . import cytoscape, panels
@@ -57,7 +57,9 @@ def downloading(app: Dash, desk: Desk) -> None:
                 return _file("xdegree.json", _numbers(desk, subject, chosen, a, b)), ""
             if ctx.triggered_id == "get-png":
                 shown = str(view), level(at), tuple(map(str, methods))
-                return _file("xdegree.png", _png(picture_of(desk, subject, canvas, chosen, a, b, *shown))), ""
+                from .picture import png
+
+                return _file("xdegree.png", png(picture_of(desk, subject, canvas, chosen, a, b, *shown))), ""
             return _file("xdegree.html", _report_of(desk, subject, canvas, chosen, a, b)), ""
         except Problem as problem:
             return no_update, str(problem)
@@ -90,7 +92,7 @@ def picture_of(
     if view == "growth":
         tree = desk.answers.grown(subject, target).tree
         place = min(at, len(tree.levels) - 1)
-        most = cytoscape.growth_most(tree)
+        most = largest(group.score for each in tree.levels for group in each)
         title = f"level {place + 1} of {len(tree.levels)}"
         shown = [picture.Panel(title, f"{unit}, of each group", level=tree.levels[place], most=most)]
     elif view == "compare":
@@ -101,12 +103,6 @@ def picture_of(
     else:
         shown = [picture.Panel("", unit, desk.answers.scores(subject, "DEGREE", target).tolist())]
     return picture.figure(canvas, shown, _caption(desk, subject, canvas, target, a, b), subject.index)
-
-
-def _png(made: "Figure") -> bytes:
-    from .picture import png
-
-    return png(made)
 
 
 def _caption(desk: Desk, subject: Subject, canvas: Canvas, target: int, a: Any, b: Any) -> "Caption":

@@ -17,79 +17,65 @@ RAMP = f"linear-gradient(to right, {', '.join(SIGNED[::32])})"
 
 _RING = {"border-width": 5, "border-opacity": 1, "z-index": 10}
 _BAND = {"underlay-opacity": 0.75, "underlay-padding": 5}
-STYLES: list[dict[str, Any]] = [
-    {
-        "selector": "node",
-        "style": {
-            "label": "data(label)",
-            "width": "data(width)",
-            "height": "data(height)",
-            "background-color": "data(colour)",
-            "color": "data(ink)",
-            "font-size": 11,
-            "font-family": "system-ui, sans-serif",
-            "text-valign": "center",
-            "text-halign": "center",
-            "border-width": 1,
-            "border-color": GREY,
-            "overlay-opacity": 0,
-            "z-index": "data(front)",
-        },
+_STYLES: dict[str, dict[str, Any]] = {
+    "node": {
+        "label": "data(label)",
+        "width": "data(width)",
+        "height": "data(height)",
+        "background-color": "data(colour)",
+        "color": "data(ink)",
+        "font-size": 11,
+        "font-family": "system-ui, sans-serif",
+        "text-valign": "center",
+        "text-halign": "center",
+        "border-width": 1,
+        "border-color": GREY,
+        "overlay-opacity": 0,
+        "z-index": "data(front)",
     },
-    {"selector": "node.hydrogen", "style": {"font-size": 9}},
-    {
-        "selector": "node.named",
-        "style": {
-            "text-valign": "bottom",
-            "text-margin-y": 3,
-            "color": INK,
-            "text-background-color": "#ffffff",
-            "text-background-opacity": 0.8,
-            "text-background-padding": 1,
-        },
+    "node.hydrogen": {"font-size": 9},
+    "node.named": {
+        "text-valign": "bottom",
+        "text-margin-y": 3,
+        "color": INK,
+        "text-background-color": "#ffffff",
+        "text-background-opacity": 0.8,
+        "text-background-padding": 1,
     },
-    {"selector": "node.word", "style": {"shape": "round-rectangle", "font-size": 14}},
-    {
-        "selector": "node.explained",
-        "style": {"shape": "diamond", "width": 42, "height": 42, "border-width": 2, "z-index": 9},
-    },
-    {"selector": "node.alone", "style": {"border-style": "dashed", "color": GREY}},
-    {"selector": "node:active", "style": {"overlay-opacity": 0.12}},
-    {"selector": "edge", "style": {"curve-style": "straight", "line-color": "#b5b5b5", "width": 1.5}},
-    {
-        "selector": "edge.arc",
-        "style": {
-            "curve-style": "unbundled-bezier",
-            "control-point-distances": "data(arc)",
-            "control-point-weights": 0.5,
-            "source-endpoint": "0% -50%",
-            "target-endpoint": "0% -50%",
-            "edge-distances": "endpoints",
-        },
+    "node.word": {"shape": "round-rectangle", "font-size": 14},
+    "node.explained": {"shape": "diamond", "width": 42, "height": 42, "border-width": 2, "z-index": 9},
+    "node.alone": {"border-style": "dashed", "color": GREY},
+    "node:active": {"overlay-opacity": 0.12},
+    "edge": {"curve-style": "straight", "line-color": "#b5b5b5", "width": 1.5},
+    "edge.arc": {
+        "curve-style": "unbundled-bezier",
+        "control-point-distances": "data(arc)",
+        "control-point-weights": 0.5,
+        "source-endpoint": "0% -50%",
+        "target-endpoint": "0% -50%",
+        "edge-distances": "endpoints",
     },
     # From one line of a sentence to another, behind the words between them.
-    {"selector": "edge.far", "style": {"line-style": "dashed", "line-color": "#d5d5d5"}},
-    {"selector": "edge.order2", "style": {"width": 6}},
-    {"selector": "edge.order3", "style": {"width": 9}},
-    {"selector": "edge.gap2", "style": {"width": 3, "line-color": "#ffffff"}},
-    {"selector": "edge.gap3", "style": {"width": 6, "line-color": "#ffffff"}},
-    {"selector": "edge.inside", "style": {"width": 5, "line-color": INK}},
+    "edge.far": {"line-style": "dashed", "line-color": "#d5d5d5"},
+    "edge.order2": {"width": 6},
+    "edge.order3": {"width": 9},
+    "edge.gap2": {"width": 3, "line-color": "#ffffff"},
+    "edge.gap3": {"width": 6, "line-color": "#ffffff"},
+    "edge.inside": {"width": 5, "line-color": INK},
     # Clicks and the pointer go through these: lines upon a bond, and edges that nothing is sent along.
-    {"selector": "edge.off", "style": {"events": "no"}},
-    {"selector": "edge.in-a", "style": {**_BAND, "underlay-color": GROUP_A}},
-    {"selector": "edge.in-b", "style": {**_BAND, "underlay-color": GROUP_B, "line-style": "dashed"}},
-    {
-        "selector": "node.lit",
-        "style": {
-            "underlay-color": "#f0a500",
-            "underlay-opacity": 0.8,
-            "underlay-padding": 8,
-            "underlay-shape": "ellipse",
-        },
+    "edge.off": {"events": "no"},
+    "edge.in-a": {**_BAND, "underlay-color": GROUP_A},
+    "edge.in-b": {**_BAND, "underlay-color": GROUP_B, "line-style": "dashed"},
+    "node.lit": {
+        "underlay-color": "#f0a500",
+        "underlay-opacity": 0.8,
+        "underlay-padding": 8,
+        "underlay-shape": "ellipse",
     },
-    {"selector": "node.in-a", "style": {**_RING, "border-color": GROUP_A, "border-style": "solid"}},
-    {"selector": "node.in-b", "style": {**_RING, "border-color": GROUP_B, "border-style": "double", "border-width": 7}},
-]
+    "node.in-a": {**_RING, "border-color": GROUP_A, "border-style": "solid"},
+    "node.in-b": {**_RING, "border-color": GROUP_B, "border-style": "double", "border-width": 7},
+}
+STYLES = [{"selector": selector, "style": style} for selector, style in _STYLES.items()]
 
 
 def layout(examples: Sequence[Example]) -> Any:
@@ -265,33 +251,14 @@ def _groups() -> Any:
     )
 
 
+def _entry(name: str, label: str, example: str) -> Any:
+    """A line to type something of one's own."""
+    line = dcc.Input(id=name, type="text", placeholder=example, debounce=False)
+    entry = html.Div([line, html.Button("Explain", id=f"{name}-go")], className="entry")
+    return html.Div([html.Label(label, htmlFor=name), entry], id=f"{name}-panel")
+
+
 def _own() -> Any:
-    smiles = html.Div(
-        [
-            html.Label("A molecule, as SMILES", htmlFor="smiles"),
-            html.Div(
-                [
-                    dcc.Input(id="smiles", type="text", placeholder="c1ccccc1[N+](=O)[O-]", debounce=False),
-                    html.Button("Explain", id="smiles-go"),
-                ],
-                className="entry",
-            ),
-        ],
-        id="smiles-panel",
-    )
-    sentence = html.Div(
-        [
-            html.Label("A sentence", htmlFor="sentence"),
-            html.Div(
-                [
-                    dcc.Input(id="sentence", type="text", placeholder="the film is not good", debounce=False),
-                    html.Button("Explain", id="sentence-go"),
-                ],
-                className="entry",
-            ),
-        ],
-        id="sentence-panel",
-    )
     graph = html.Div(
         [
             html.Span("A graph, as JSON", className="label"),
@@ -302,8 +269,8 @@ def _own() -> Any:
     return html.Section(
         [
             html.H2("Something of your own"),
-            smiles,
-            sentence,
+            _entry("smiles", "A molecule, as SMILES", "c1ccccc1[N+](=O)[O-]"),
+            _entry("sentence", "A sentence", "the film is not good"),
             graph,
             html.P("", id="own-hint", className="quiet"),
             html.Div("", id="own-said", role="alert", className="problem"),

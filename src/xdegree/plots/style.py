@@ -84,6 +84,15 @@ def _balanced(line: str, letters: int) -> str:
     return fill(line, next(width for width in range(10, letters + 1) if len(wrap(line, width)) <= count))
 
 
+def quiet(ax: Axes, title: str | None, *lines: str) -> None:
+    """No frame and no ticks, a title, and the words below."""
+    ax.set_xlabel(wrapped(ax, lines), fontsize=9, color=INK, parse_math=False)
+    ax.tick_params(length=0, labelsize=8, labelcolor=INK)
+    ax.spines[:].set_visible(False)
+    if title is not None:
+        ax.set_title(title, fontsize=11, color=INK, parse_math=False)
+
+
 def legend_lines(result: Any, unit: str | None, classes: Sequence[str] | None, node: str = "node") -> tuple[str, ...]:
     """What stands below a scale: the unit, what the colours mean, what the scores add up to."""
     adding = account_line(result, classes, node=node)

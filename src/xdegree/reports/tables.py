@@ -193,18 +193,8 @@ def settings_table(
         **{f"options: {name}": value for name, value in e.options.to_dict().items()},
     }
     if tree is not None:
-        growth = (
-            "q",
-            "selection",
-            "candidates",
-            "rising",
-            "max_levels",
-            "max_nodes",
-            "left_out",
-            "contextual_error",
-            "seed",
-        )
-        said |= {f"agglomeration: {name}": getattr(tree, name) for name in growth}
+        growth = "q selection candidates rising max_levels max_nodes left_out contextual_error seed"
+        said |= {f"agglomeration: {name}": getattr(tree, name) for name in growth.split()}
         said |= {f"contexts: {name}": value for name, value in tree.contexts.to_dict().items()}
         if tree.options != e.options:
             said |= {f"agglomeration, options: {name}": value for name, value in tree.options.to_dict().items()}
