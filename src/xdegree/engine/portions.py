@@ -164,13 +164,13 @@ class Later:
     With attention taken as given, what the weights were computed from is never asked for, so it costs nothing.
     """
 
-    __slots__ = ("__weakref__", "_make", "_made", "depth", "operands", "shape")
+    __slots__ = ("__weakref__", "_made", "_make", "depth", "operands", "shape")
 
     def __init__(self, groups: int, total: Tensor, operands: tuple[Any, ...], make: Callable[[], Any]) -> None:
         self.shape = torch.Size([groups, *total.shape])
         self.operands = operands
-        waiting = [x._target.depth for x in portions_in(operands) if type(x._target) is Later]
-        self.depth = 1 + max(waiting, default=0)
+        waiting: list[int] = [x._target.depth for x in portions_in(operands) if type(x._target) is Later]
+        self.depth: int = 1 + max(waiting, default=0)
         """How many operations wait for each other."""
         self._make: Callable[[], Any] | None = make
         self._made: Tensor | Messages | SparseRows | None = None
