@@ -1,7 +1,6 @@
 """``xdegree report``: one prediction, explained on one page."""
 
 import argparse
-import json
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,16 +10,14 @@ from .arguments import (
     DONE,
     FACTORY,
     INCOMPLETE,
-    add_index,
-    add_json,
+    QUESTION,
+    add,
     add_out,
-    add_question,
-    add_weights,
     command,
     positive,
     print_json,
 )
-from .explain import chosen, explained, question, saved_form, unexplained
+from .explain import chosen, explained, question, unexplained
 
 if TYPE_CHECKING:
     from ..canvas import Canvas
@@ -64,7 +61,7 @@ def add_to(commands: Any) -> None:
     )
     parser.add_argument("source", metavar="SOURCE", help="why.json, or MODULE:FACTORY; with --many also a job's folder")
     add_out(parser, "FILE", "the page (default: %(default)s)", default=Path("report.html"))
-    add_json(parser)
+    add(parser, "--json")
     parser.add_argument("--title", metavar="TEXT", help="of the page (default: the question that it answers)")
     parser.add_argument("--classes", metavar="A,B,…", help="names of the classes (default: their numbers)")
     parser.add_argument("--smiles", metavar="SMILES", help="draw the graph as this molecule")
@@ -81,9 +78,7 @@ def add_to(commands: Any) -> None:
         help="with --many: predictions at most (default: %(default)s)",
     )
     asked = parser.add_argument_group("of a factory")
-    add_weights(asked)
-    add_index(asked)
-    add_question(asked)
+    add(asked, "--weights", "--index", *QUESTION)
     asked.add_argument(
         "--q",
         type=float,
@@ -124,8 +119,8 @@ def run(given: argparse.Namespace) -> int:
         page.save(given.out)
     except (ValueError, ModuleNotFoundError, OSError) as error:
         raise UsageError(str(error)) from None
-    kept = json.loads(saved_form(e))
-    return _told(given, {name: kept[name] for name in TOLD}, "")
+    content = e.content()
+    return _told(given, {name: content[name] for name in TOLD}, "")
 
 
 def _told(given: argparse.Namespace, found: dict[str, Any], said: str) -> int:

@@ -45,7 +45,6 @@ def drawing(subject: Subject, canvas: Canvas, class_scores: Tensor, logits: Tens
     layers = [layer(shown, class_scores[:, c].tolist()) for c in range(class_scores.shape[1])]
     return {
         "key": subject.key,
-        "kind": canvas.kind,
         "nodes": [_node(canvas, node, scale, explained=node == subject.index) for node in shown],
         "edges": [_edge(subject, canvas, edge, scale) for edge in canvas.paths],
         "layers": layers,

@@ -2,9 +2,7 @@
 
 import base64
 import json
-import tempfile
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dash import Dash, Input, Output, State, ctx, no_update
@@ -134,9 +132,7 @@ def _caption(desk: Desk, subject: Subject, canvas: Canvas, target: int, a: Any, 
 def _numbers(desk: Desk, subject: Subject, target: int, a: Any, b: Any) -> str:
     """The explanation as `Explanation.save` writes it, and what was asked of groups beside it."""
     first, second = desk.groups(subject, a, b)
-    with tempfile.TemporaryDirectory() as folder:
-        path = desk.answers.explanation(subject, target).save(Path(folder) / "explanation.json")
-        content = json.loads(path.read_text())
+    content = desk.answers.explanation(subject, target).content()
     content["title"], content["classes"] = subject.title, list(subject.classes)
     if first or second:
         of = "edge" if of_edges([*first, *second]) else "node"

@@ -66,18 +66,23 @@ def plot_curves(
         ax.set_xscale("log")
     if "y" in log:
         ax.set_yscale("log")
-    ax.set_xlabel(xlabel, fontsize=9.5, color=INK)
-    ax.set_ylabel(ylabel, fontsize=9.5, color=INK)
-    ax.tick_params(labelsize=8.5, color=GREY, labelcolor=INK)
-    ax.grid(color=GREY, alpha=0.25, lw=0.5)
-    ax.spines[["top", "right"]].set_visible(False)
-    if title is not None:
-        ax.set_title(title, fontsize=11, color=INK, parse_math=False)
+    ruled(ax, xlabel, ylabel, title)
     if len(curves) > 1:
         many = len(curves) > FEW  # so many names would cover the curves
         place: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.01, 1)} if many else {"loc": "best"}
         ax.legend(frameon=False, fontsize=8.5, **place)
     return figure_of(ax)
+
+
+def ruled(ax: Axes, xlabel: str, ylabel: str, title: str | None = None, grid: Literal["both", "y"] = "both") -> None:
+    """The axes of all curves and points: open to the right and above, with a quiet grid."""
+    ax.set_xlabel(xlabel, fontsize=9.5, color=INK)
+    ax.set_ylabel(ylabel, fontsize=9.5, color=INK)
+    ax.tick_params(labelsize=8.5, color=GREY, labelcolor=INK)
+    ax.grid(axis=grid, color=GREY, alpha=0.25, lw=0.5)
+    ax.spines[["top", "right"]].set_visible(False)
+    if title is not None:
+        ax.set_title(title, fontsize=11, color=INK, parse_math=False)
 
 
 def plot_surface(

@@ -1,7 +1,5 @@
-"use strict";
 // Adds up what the filters leave, and draws it. All names are set as text, never as markup; molecules are images.
 
-const find = (id) => document.getElementById(id);
 const content = JSON.parse(find("content").textContent);
 const [TITLE, TARGET, OUTPUT, RIGHT, SIZE, PARTS, REST] = [0, 1, 2, 3, 4, 5, 6];
 const ADD_UP = content.rows.every((row) => row[REST] !== null); // else scores are no parts of the output
@@ -22,12 +20,6 @@ function shape(kind, attributes, text) {
   for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
   if (text !== undefined) made.textContent = text;
   return made;
-}
-
-async function unpacked(id) {
-  const bytes = Uint8Array.from(atob(find(id).textContent), (letter) => letter.charCodeAt(0));
-  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
-  return new Response(stream).text();
 }
 
 // A molecule as a small picture with its name, or only the name where there is no picture.

@@ -49,8 +49,8 @@ def report_many(
     parts = {
         "title": escape(heading),
         "meaning": escape(_meaning(found)),
-        "style": text_of("page.css") + text_of("many.css"),
-        "script": text_of("many.js"),
+        "style": text_of("page.css", "many.css"),
+        "script": text_of("shared.js", "many.js"),
         "content": json.dumps(_content(found, classes), separators=(",", ":")).replace("<", "\\u003c"),
         "drawings": packed(json.dumps(_drawings(given, graphs, found.subgraphs))),
     }

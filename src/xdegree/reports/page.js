@@ -1,13 +1,4 @@
-"use strict";
 // Draws what the page holds: unpacks the drawing library and the content, then shows one view, or one group, at a time.
-
-const find = (id) => document.getElementById(id);
-
-async function unpacked(id) {
-  const bytes = Uint8Array.from(atob(find(id).textContent), (letter) => letter.charCodeAt(0));
-  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
-  return new Response(stream).text();
-}
 
 class Drawing {
   constructor(content) {

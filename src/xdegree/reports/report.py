@@ -128,7 +128,7 @@ def report(
         "hidden": "" if tree is not None and tree.levels else "hidden",
         "grouped": "" if listed.groups else "hidden",
         "style": text_of("page.css"),
-        "script": text_of("page.js"),
+        "script": text_of("shared.js", "page.js"),
         "content": packed(json.dumps(content, separators=(",", ":"))),
         "library": _library(),
     }
@@ -186,9 +186,9 @@ def packed(text: str) -> str:
     return base64.b64encode(gzip.compress(text.encode(), 9, mtime=0)).decode()
 
 
-def text_of(name: str) -> str:
-    """A file of this folder."""
-    return (files(__package__) / name).read_text(encoding="utf-8")
+def text_of(*names: str) -> str:
+    """Files of this folder, one after the other."""
+    return "\n".join((files(__package__) / name).read_text(encoding="utf-8") for name in names)
 
 
 def filled(template: str, parts: Mapping[str, Any]) -> str:

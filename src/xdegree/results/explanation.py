@@ -369,8 +369,12 @@ class Explanation(Accounted):
 
     def save(self, path: str | Path) -> Path:
         """Write a JSON file, whole or not at all."""
+        return write_json(path, self.content())
+
+    def content(self) -> dict[str, Any]:
+        """What `save` writes, as plain values."""
         own = {name: plain(getattr(self, name)) for name in _TENSORS}
-        return write_json(path, {**self._content(FORMAT), **own, "num_nodes": self.num_nodes})
+        return {**self._content(FORMAT), **own, "num_nodes": self.num_nodes}
 
     @classmethod
     def load(cls, path: str | Path) -> "Explanation":
