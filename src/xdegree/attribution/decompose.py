@@ -360,8 +360,8 @@ def _result(
     if not any(carries(leaf) for leaf in leaves):
         raise LostPortionsError(
             f"{what} carries no portions: they got lost on the way (the values were copied out of the tensors) or the"
-            " features do not reach it. Where they only enter attention or several softmaxes, which are taken as given by"
-            ' default, options=Options(attention="split") splits them'
+            " features do not reach it. Where they only enter attention or several softmaxes, which are taken as given"
+            ' by default, options=Options(attention="split") splits them'
         )
     totals = [total_of(leaf) for leaf in leaves]
     targets = [_leaf_target(leaf, groups) for leaf in leaves]

@@ -75,7 +75,7 @@ class Instance:
         return self.measured(self.masked(kept), "classification")
 
     def measured(self, rows: Tensor, task: Task) -> Tensor:
-        """The probability ``[K]`` of the explained class, or the number of a regression, in outputs ``[K, classes]``."""
+        """The probability ``[K]`` of the explained class, or the number of a regression, in outputs ``[K, C]``."""
         already = are_probabilities(self.prediction[None], task, self.operations)
         return measured(rows, self.target, task, already)
 
