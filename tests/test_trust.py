@@ -14,6 +14,16 @@ from xdegree import DegreeExplainer, Explanation, Options, agglomerate, decompos
 from xdegree.engine.portions import LostPortionsError
 
 X = features()
+
+
+def from_the_largest(h):
+    return h - h.amax(1, keepdim=True)
+
+
+def adding_up(p):
+    return p / p.sum(-1, keepdim=True)
+
+
 LASTS = {
     "log_softmax": lambda h: F.log_softmax(h, dim=1),
     "log_softmax, last dim": lambda h: h.log_softmax(-1),
@@ -25,9 +35,9 @@ LASTS = {
     "reshaped": lambda h: torch.softmax(h, -1).reshape(len(h), 3).clone(),
     "some rows": lambda h: torch.softmax(h, -1)[torch.arange(len(h))],
     "by hand": lambda h: h - h.logsumexp(-1, keepdim=True),
-    "by hand, from the largest": lambda h: (lambda z: z - z.exp().sum(1).log()[:, None])(h - h.amax(1, keepdim=True)),
-    "quotient": lambda h: h.exp() / h.exp().sum(-1, keepdim=True),
-    "quotient, from the largest": lambda h: (lambda z: z / z.sum(1, True))((h - h.max(1, True)[0]).exp()),
+    "by hand, from the largest": lambda h: (z := from_the_largest(h)) - z.exp().sum(1).log()[:, None],
+    "quotient": lambda h: adding_up(h.exp()),
+    "quotient, from the largest": lambda h: adding_up(from_the_largest(h).exp()),
 }
 
 
@@ -251,7 +261,7 @@ BEHIND = {
     "exp": lambda h: h.log_softmax(-1).exp(),
     "index": lambda h: h.sigmoid()[torch.arange(len(h))],
     "gather": lambda h: h.log_softmax(-1).gather(1, torch.arange(3).expand(len(h), 3)),
-    "made to add up again": lambda h: (lambda p: p / p.sum(-1, keepdim=True))(h.softmax(-1) + 1e-3),
+    "made to add up again": lambda h: adding_up(h.softmax(-1) + 1e-3),
     "no and yes": lambda h: 1 - torch.cat([1 - h[:, :1].sigmoid(), 1 - h[:, 1:].sigmoid()], 1),
 }
 
@@ -288,7 +298,7 @@ def test_no_member_of_an_ensemble_stands_for_all(kind):
     def model(x, edge_index):
         return ENSEMBLES[kind](one(x, edge_index), other(x, edge_index))
 
-    with pytest.raises(LostPortionsError, match="several softmaxes.*attention=.split"):
+    with pytest.raises(LostPortionsError, match=r"several softmaxes.*attention=.split"):
         explain(model, X, EDGES, index=5)
     e = explain(model, X, EDGES, index=5, options=Options(attention="split"))
     assert e.logits is None

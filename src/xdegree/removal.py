@@ -55,9 +55,9 @@ class Removal:
         *args: the model's arguments, as for `explain`.
         index: the node, link or graph whose prediction is meant; None if there is only one.
         target: the class (or output); the largest output by default.
-        task: ``"classification"``, outputs are logits (or probabilities) of classes, of which one is true; ``"binary"``,
-            each is the logit (or probability) of a yes or no; ``"regression"``, numbers. By default classification for
-            several outputs and regression for one, but binary for what a last sigmoid gives.
+        task: ``"classification"``, outputs are logits (or probabilities) of classes, of which one is true;
+            ``"binary"``, each is that of a yes or no; ``"regression"``, numbers. By default classification for several
+            outputs and regression for one, but binary for what a last sigmoid gives.
         level: what the rows of the output are, as for `explain`.
         output: which part of the output is meant, as for `explain`.
         model_kwargs: keyword arguments of the model whose names are taken here.
@@ -393,9 +393,8 @@ def _are_squashed(rows: Tensor, operations: Sequence[OpOverload]) -> bool:
         schema = op_schema(op)
         if schema.squashes:
             return bool(((rows >= 0) & (rows <= 1)).all())
-        if not (
-            schema.moves or schema.increases or schema.carries_nothing or op.overloadpacket in (aten.cat, aten.stack)
-        ):
+        keeps = schema.moves or schema.increases or schema.carries_nothing
+        if not keeps and op.overloadpacket not in (aten.cat, aten.stack):
             return False
     return False
 
