@@ -130,10 +130,11 @@ def path_of(prepared: PreparedCall, baseline: Any, steps: Any, of: Of = "node") 
 
 
 def path_options(options: Options, path: Path) -> Options:
-    """In several steps each is small: what it adds is what would be lost without it."""
+    """In several steps each is small: what it adds is what would be lost without it, attention and all."""
     if path.steps == 1:
         return options
-    return replace(options, activation="target-last", bias="background", bound="none")
+    last: Any = {"activation": "target-last", "product": "target-last"}
+    return replace(options, **last, attention="split", bias="background", bound="none")
 
 
 def decompose_source(

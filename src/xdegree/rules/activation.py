@@ -14,7 +14,7 @@ from ..engine.masked_rows import MaskedRows
 from ..engine.portions import Portions, carries, spread, total_of
 from ..engine.registry import Call, aten, rule
 from ..engine.sparse_rows import SparseRows
-from .common import finite, magnitude_share, numbers_too, proportional, share_constant, telescope
+from .common import finite, magnitude_share, numbers_too, or_lost, proportional, share_constant, telescope
 from .linear import matrix_product
 
 TELESCOPED = (
@@ -43,6 +43,7 @@ def activation(call: Call, x: Portions, *args: Any, **kwargs: Any) -> Tensor:
 
 
 @rule(*PROPORTIONAL, rows="elements")
+@or_lost
 def magnitude(call: Call, x: Portions, *args: Any, **kwargs: Any) -> Tensor:
     """f(x) shared by |γ| : |β| where f(γ) alone might leave the domain of f or overflow."""
     return proportional(call, x)
@@ -76,6 +77,7 @@ def prelu(call: Call, x: Portions, weight: Tensor) -> Tensor:
 
 
 @rule(aten.pow, rows="elements")
+@or_lost
 def power(call: Call, x: Any, exponent: Any) -> Tensor:
     """x^p: γ^p for whole p ≥ 1, which a portion of any sign can be raised to; else shared by |γ| : |β|."""
     if not carries(exponent) and isinstance(exponent, int | float) and exponent >= 1 and float(exponent).is_integer():
@@ -85,6 +87,7 @@ def power(call: Call, x: Any, exponent: Any) -> Tensor:
 
 
 @rule(torch_geometric.utils.softmax, aten._softmax, aten._safe_softmax)
+@or_lost
 def softmax(call: Call, src: Portions, *args: Any, **kwargs: Any) -> Tensor | SparseRows | None:
     """softmax(X)·exp|γ| / (exp|γ| + exp|β|), the softmax itself being of the total (eq. softmax).
 
@@ -120,6 +123,7 @@ def _softmax_by_pairs(total: Tensor, src: Portions) -> SparseRows:
 
 
 @rule(aten._scaled_dot_product_flash_attention_for_cpu)
+@or_lost
 def dot_product_attention(
     call: Call,
     query: Tensor,
