@@ -23,6 +23,7 @@ from torch_geometric.nn import (
 from xdegree import Options, decompose, explain
 
 STEPS = 24
+SPLIT = Options(attention="split")
 NO_DERIVATIVE = (  # autograd refuses them, or is wrong for part of a source
     *("scatter_add: onto portions, part of the source", "scatter_add: into a part", "scatter_reduce: sum into a part"),
     *("scatter_reduce: max into a part", "structural: detach", "structural: detach_copy"),
@@ -55,7 +56,8 @@ def test_every_rule_in_many_steps_is_the_integral(case: RuleCase) -> None:
     baseline = x * 0.5 + 0.1 * noise.abs()
     output, start = first(case.function(x.clone())), first(case.function(baseline.clone()))
     weights = torch.randn(output.shape, generator=torch.Generator().manual_seed(1)).double()
-    found = first(decompose(case.function, x, groups=torch.eye(6).bool(), baseline=baseline, steps=STEPS).target)
+    asked = {"baseline": baseline, "steps": STEPS, "options": SPLIT}
+    found = first(decompose(case.function, x, groups=torch.eye(6).bool(), **asked).target)
     scores, change = (found * weights).reshape(6, -1).sum(1), ((output - start) * weights).sum()
     size = 0.15 * float(scores.abs().sum()) + 1e-2
     assert float(scores.sum()) == pytest.approx(float(change.detach()), abs=size)
@@ -107,12 +109,12 @@ def test_models_that_multiply_and_normalise_add_up(name, large, monkeypatch) -> 
     if large:
         as_large(monkeypatch)
     model, x, baseline = MODELS[name](), features(), features(seed=8) / 2
-    asked = {"index": 5, "target": 1, "baseline": baseline, "logits": False}
+    asked = {"index": 5, "target": 1, "baseline": baseline, "logits": False, "options": SPLIT}
     expected = integral(lambda at: model(at, EDGES)[5, 1], x, baseline)
     one, other = (explain(model, x, EDGES, steps=steps, **asked) for steps in (4, 24))
     torch.testing.assert_close(other.node_scores, expected, rtol=0, atol=0.1 * float(expected.abs().sum()))
     assert abs(other.residual) < 0.1 * float(expected.abs().sum())
-    d = decompose(model, x, EDGES, groups=torch.eye(12).bool(), baseline=baseline, steps=4)
+    d = decompose(model, x, EDGES, groups=torch.eye(12).bool(), baseline=baseline, steps=4, options=SPLIT)
     torch.testing.assert_close(d.target[:, 5, 1], one.node_scores, rtol=1e-6, atol=1e-9)
 
 
@@ -124,3 +126,16 @@ def test_links_add_up_under_all_options(options) -> None:
     expected = integral(lambda at: model(at, EDGES, links)[1], x, torch.zeros_like(x))
     torch.testing.assert_close(e.node_scores, expected, rtol=0, atol=0.1 * float(expected.abs().sum()))
     assert e.options.loses
+
+
+def test_attention_that_is_taken_as_given_is_in_the_residual() -> None:
+    """By default the weights of neighbors stand still in each step: the scores are what the values alone add."""
+    model, x, baseline = MODELS["attention"](), features(), features(seed=8) / 2
+    whole, split = (
+        explain(model, x, EDGES, index=5, target=1, baseline=baseline, steps=24, options=Options(attention=attention))
+        for attention in ("whole", "split")
+    )
+    change = float((model(x, EDGES) - model(baseline, EDGES)).detach()[5, 1])
+    for e in (whole, split):
+        assert e.total_scores + e.residual == pytest.approx(change)
+    assert abs(split.residual) < 0.5 * abs(whole.residual)

@@ -33,6 +33,7 @@ from .model_call.call import (
     model_call,
 )
 from .model_call.shadow_model import Plain, check_call, shadow_of
+from .model_call.split_points import find_source
 
 Way = Literal["zero", "mean", "edges", "nodes"]
 """Features set to zero or to the mean; all edges at a node cut; the node removed from the graph and from pooling."""
@@ -93,7 +94,11 @@ class Removal:
         check_call(model, call)
         self.model, self.call = model, _without_shared(call)
         with torch.no_grad(), Plain(call.random_states) as seen:
-            table = as_table(call.run(shadow_of(model)), call, level)
+            try:
+                table = as_table(call.run(shadow_of(model)), call, level)
+            except (RuntimeError, AttributeError, TypeError):
+                find_source(call)  # which says what is wrong with the features
+                raise
         self._shadow = None if any(op_schema(op).draws for op in seen.operations) else _without_caches(shadow_of(model))
         self.level, self.row = table.level, check_index(index, table)
         self.prediction = table.values[self.row]

@@ -71,7 +71,8 @@ def decompose(
             vary keep 0); or a tensor. A group's target is then what its features are beyond the baseline.
         steps: in how many steps the way from the baseline to the features is split. One is a decomposition with its
             interactions; with many, contributions become integrated gradients and add up to the output beyond that of
-            the baseline. Each step is a pass, with activations taken target last and biases in the background.
+            the baseline. Each step is a pass in which every operation gives what it loses without its increment,
+            whatever the options; only attention over neighbors stays as given, unless ``Options(attention="split")``.
         options: choices among rules.
         memory: budget in bytes for the portions (or as text, ``"2GB"``); by default a quarter of what is free.
         ids: what you call the nodes, as in `explain`; groups are then lists of ids.
@@ -130,11 +131,11 @@ def path_of(prepared: PreparedCall, baseline: Any, steps: Any, of: Of = "node") 
 
 
 def path_options(options: Options, path: Path) -> Options:
-    """In several steps each is small: what it adds is what would be lost without it, attention and all."""
+    """In several steps each is small: what it adds is what would be lost without it."""
     if path.steps == 1:
         return options
     last: Any = {"activation": "target-last", "product": "target-last"}
-    return replace(options, **last, attention="split", bias="background", bound="none")
+    return replace(options, **last, bias="background", bound="none")
 
 
 def decompose_source(

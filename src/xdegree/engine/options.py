@@ -34,7 +34,7 @@ class Options:
             factors then contributes nothing, as with the dot product of a link decoder. ``"share"`` halves the mixed
             terms. Not for a softmax that is split: its rule gives even the empty group a share, which here would count.
             ``"target-last"`` gives the target all of them, T·T' − β·β'; with ``activation="target-last"`` every
-            operation gives what it loses without the target, quotients, norms and softmaxes too, as steps ask for.
+            operation gives what it loses without the target, quotients and norms too, as steps ask for.
             Left open, it is ``"share"`` where attention is taken whole, else ``"target"``.
         attention: whether a softmax is split. ``"split"`` shares it by exp|γ| : exp|β|, as the paper does, so that a
             message has target attention × target value and most of an attended node's value is background.
