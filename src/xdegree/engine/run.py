@@ -328,7 +328,7 @@ class Run(DispatchMode):
         elif isinstance(args[0], Portions) and args[0].before is not None:
             if schema.moves:
                 made.before = self._out_of_place(func, (args[0].before, *args[1:]), kwargs)
-            elif func.overloadpacket is aten.rsub and args[1] == 1:  # 1 − σ(z) is σ(−z)
+            elif func is aten.rsub.Scalar and args[1] == 1:  # 1 − σ(z) is σ(−z)
                 made.before = self._out_of_place(aten.neg.default, (args[0].before,), {})
             elif schema.increases or (not carries(made) and _shifts_or_scales(func, *args[1:])):
                 made.before = args[0].before
