@@ -20,6 +20,7 @@ from .by_pairs import by_pairs
 from .options import Options
 from .portions import (
     Alias,
+    Later,
     LostPortionsError,
     Messages,
     Portions,
@@ -31,7 +32,9 @@ from .portions import (
     is_float,
     leaves,
     mapped,
+    place_of,
     portions_in,
+    settle,
     share_memory,
     together,
     total_of,
@@ -61,6 +64,10 @@ from .torch_private import DispatchMode, OpOverload, no_dispatch, without_modes
 
 Watch = Callable[[str, str, Any, Any, Any], None]
 """Sees every rule at work: the module's path, the operation, its arguments, its totals and the targets."""
+
+
+DEEP = 32
+"""Operations that may wait for each other."""
 
 
 class NeedsDense(Exception):
@@ -112,6 +119,8 @@ class Run(DispatchMode):
         self._aside = False
         self._draws = OwnDraws(states)
         self._pending: weakref.WeakSet[Messages] = weakref.WeakSet()
+        self._waiting: weakref.WeakSet[Later] = weakref.WeakSet()
+        self._waits = options.attention == "whole" and not (collect or careful or watch)
 
     @contextmanager
     def active(self) -> Iterator[Self]:
@@ -145,6 +154,8 @@ class Run(DispatchMode):
                 return func.decompose(*args, **kwargs)
         if schema.draws and operation_rule(func) is None:
             self._refuse_dropout(func, args)
+        if schema.mutable and self._waiting:
+            self._settle_readers(schema, args, kwargs)
         if Portions not in types:
             return self._adopt(schema, self._computed(func, args, kwargs))
         buffers = portions_in(args)
@@ -222,6 +233,7 @@ class Run(DispatchMode):
 
     def check(self, output: Any) -> None:
         """Raise for operations without a rule that an output comes from."""
+        settle(output)
         if found := self.reaching(output):
             raise MissingRuleError(found)
 
@@ -272,11 +284,38 @@ class Run(DispatchMode):
         schema = op_schema(func)
         if schema.is_view and isinstance(args[0], Portions):
             made = self._view(func, out, args, kwargs)
+        elif schema.scores and self._waits and not kwargs and is_float(out):
+            made = Portions(out, self._later(func, out, all_without_buffers(args)))
         else:
             made = self._keep(together(out, self._rule(func, out, args, kwargs), None))
         if schema.squashes:
             return self._squashed(made, args[0])
         return self._moved(func, schema, made, args, kwargs)
+
+    def _later(self, func: OpOverload, out: Tensor, args: Any) -> Later:
+        """The target of what may only become attention weights, which are taken as given: made when asked for."""
+        module = self.module
+
+        def make() -> Any:
+            outer, self.module = self.module, module
+            try:
+                return self._keep(together(out, self._rule(func, out, args, {}), None)).held
+            finally:
+                self.module = outer
+
+        later = Later(self.groups, out, (*args, out), make)
+        if later.depth > DEEP:
+            settle(args)
+        self._waiting.add(later)
+        return later
+
+    def _settle_readers(self, schema: OpSchema, args: Any, kwargs: Any) -> None:
+        """Make the targets that would be made from memory that is about to change."""
+        written = [kwargs[name] for name in schema.outs] if schema.outs else args
+        places = {place_of(x) for x in leaves(written) if isinstance(x, Tensor)}
+        for later in list(self._waiting):
+            if later.reads(places):
+                later.made()
 
     def _moved(self, func: OpOverload, schema: OpSchema, made: Any, args: Any, kwargs: Any) -> Any:
         """Move what a softmax was applied to as its result was moved, also behind a logarithm or the like."""
@@ -289,9 +328,26 @@ class Run(DispatchMode):
         elif isinstance(args[0], Portions) and args[0].before is not None:
             if schema.moves:
                 made.before = self._out_of_place(func, (args[0].before, *args[1:]), kwargs)
+            elif func is aten.rsub.Scalar and args[1] == 1:  # 1 − σ(z) is σ(−z)
+                made.before = self._out_of_place(aten.neg.default, (args[0].before,), {})
             elif schema.increases or (not carries(made) and _shifts_or_scales(func, *args[1:])):
                 made.before = args[0].before
+        elif func.overloadpacket is aten.exp:
+            made.exponent = args[0].unshifted if isinstance(args[0], Portions) else None
+        elif func.overloadpacket in (aten.sub, aten.div) and _is_one_per_row(*args[:2]):
+            self._written_out(func, made, args[0])
         return made
+
+    def _written_out(self, func: OpOverload, made: Portions, x: Portions) -> None:
+        """Find z − log Σ exp z and exp z / Σ exp z, written by hand: whatever one number per row made add up to 1."""
+        logarithms = func.overloadpacket is aten.sub
+        if logarithms:
+            made.unshifted = x.unshifted
+        with self.aside():
+            gap = made.total.logsumexp(-1) if logarithms else made.total.sum(-1) - 1
+            rounding = 64 * torch.finfo(gap.dtype).eps * x.total.abs().amax().clamp(min=1)
+            if bool((gap.abs() <= rounding).all()):
+                made.before = made.unshifted if logarithms else x.exponent
 
     def _squashed(self, made: Any, before: Any) -> Any:
         """Remember what a softmax or sigmoid was applied to: it may be the last step of the model."""
@@ -506,10 +562,20 @@ def _missing_in(portions: Iterable[Portions]) -> tuple[Missing, ...]:
 
 
 def _shifts_or_scales(func: OpOverload, other: Any = 0.0, *_: Any) -> bool:
-    """Whether an operation adds numbers or multiplies by positive ones, which keeps the order of probabilities."""
+    """Whether an operation adds numbers or multiplies by positive ones, which keeps the order of probabilities.
+
+    Of numbers that depend on the features only those that are the same for all classes: no other probabilities.
+    """
+    if isinstance(other, Portions) and other.shape[-1:] != (1,):
+        return False
     if func.overloadpacket in (aten.add, aten.sub):
         return True
     return func.overloadpacket in (aten.mul, aten.div) and bool(torch.as_tensor(total_of(other)).gt(0).all())
+
+
+def _is_one_per_row(x: Any, other: Any) -> bool:
+    both = isinstance(x, Portions) and isinstance(other, Portions) and carries(other)
+    return both and x.dim() == other.dim() > 1 and other.shape[-1] == 1 < x.shape[-1]
 
 
 def _any_by_pairs(args: Any, kwargs: Any) -> bool:
