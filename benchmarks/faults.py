@@ -271,6 +271,7 @@ def main() -> None:
     parser.add_argument("--only", default="", help="faults whose name has this in it")
     only = parser.parse_args().only
     torch.set_num_threads(1)
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell lets what runs in the background ignore it
     expected = serial()
     for name, (fault, errors) in FAULTS.items():
         if only in name:
