@@ -18,6 +18,7 @@ from ..engine.sparse_rows import ActiveRows, Entries, NeedsWhole, Singles, Spars
 from ..engine.torch_private import tree_flatten, tree_map, tree_unflatten
 from ..locality.prepared import Model, PreparedCall
 from ..model_call.call import ModelCall, mapped_tensors, model_call
+from ..model_call.callables import as_module
 from ..model_call.groups import by_ids, ids_of, number_of, shares, some
 from ..model_call.shadow_model import check_call, shadow_of
 from ..model_call.split_points import Of, Path, Source, find_source, located
@@ -93,6 +94,7 @@ def decompose(
         warn_of_infinite(found.total)
         return found
     call = replace(model_call(model, args, given), part=output)
+    model = as_module(model)
     check_call(model, call)
     call = located(model, call, start)
     source = on_path(find_source(call, of), baseline, steps)

@@ -16,6 +16,7 @@ from ..engine.portions import LostPortionsError, leaves, mapped
 from ..engine.process_state import RandomStates, random_states
 from ..engine.registry import MissingRuleError
 from ..engine.torch_private import inner_module
+from .callables import Around
 from .data_objects import FEATURES, check_list, data_value, data_with, from_data, takes_data, with_items
 from .spots import Argument, Held, Pairs, Spots, apart, follow, side_by_side
 
@@ -247,7 +248,7 @@ def unwrapped(model: Any) -> Any:
     """The module inside of one that only spreads work over devices or compiles it."""
     while isinstance(model, nn.Module):
         spread = isinstance(model, nn.DataParallel | nn.parallel.DistributedDataParallel)
-        inner = model.module if spread else inner_module(model)
+        inner = model.function if isinstance(model, Around) else model.module if spread else inner_module(model)
         if inner is None:
             return model
         model = inner

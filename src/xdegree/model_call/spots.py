@@ -70,8 +70,8 @@ def _unflattened(new: Tensor, size: torch.Size) -> Tensor:
 class Behind:
     """What a module returns, as an embedding does; of several tensors the one that ``part`` leads to."""
 
-    module: str | nn.Module
-    """Its path; or itself, where a function calls it."""
+    module: str
+    """Its path."""
     output: Tensor
     part: tuple[Any, ...] = ()
     before: bool = False
@@ -94,7 +94,7 @@ class Behind:
         def given_instead(_module: nn.Module, args: Any) -> Any:
             return put(args, self.part, new)
 
-        module = model.get_submodule(self.module) if isinstance(self.module, str) else self.module
+        module = model.get_submodule(self.module)
         hook = (
             module.register_forward_pre_hook(given_instead) if self.before else module.register_forward_hook(exchanged)
         )
