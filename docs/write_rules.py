@@ -152,7 +152,6 @@ REASONS = {
     "expand": _MOVES,
     "repeat": _MOVES,
     "to_copy": "Another float type carries portions as well; integers cannot, which is an error.",
-    "item": "A Python number carries nothing, so a portion would be lost in silence: an error.",
     "concatenate": "Side by side, both portions alike; a plain part is background.",
     "reduce_linear": _LINEAR,
     "index_select": _MOVES,
@@ -181,6 +180,7 @@ REASONS = {
     "product": _PRODUCT,
     "distance": _TELESCOPE,
     "ranked": _WINNERS,
+    "median": _WINNERS,
 }
 
 

@@ -785,6 +785,8 @@ STATISTICS = [
          lambda g, b, o: ranked_twin(lambda x: x.argsort(0)[2:3])(g[:, [0, 2]], b[:, [0, 2]], o)[0]),
     case("ranked", "nanmedian", lambda x: x[:, [0, 2]].nanmedian(0, keepdim=True).values,
          lambda g, b, o: ranked_twin(lambda x: x.argsort(0)[2:3])(g[:, [0, 2]], b[:, [0, 2]], o)),
+    case("median", "median of all", lambda x: x.median() * X2, lambda g, b, o: g.flatten()[(g + b).flatten().argsort()[(g.numel() - 1) // 2]] * X2),
+    case("median", "nanmedian of all", lambda x: x[:, :2].nanmedian(), lambda g, b, o: g[:, :2].flatten()[(g + b)[:, :2].flatten().argsort()[(g[:, :2].numel() - 1) // 2]]),
     case("ranked", "mode", lambda x: x[:, [0, 2]].mode(0).values,
          lambda g, b, o: ranked_twin(lambda x: x.argsort(0)[:1])(g[:, [0, 2]], b[:, [0, 2]], o)[0]),
     case("ranked", "of a number", lambda x: x[0, 0].sort(0).values + x[0, 1].cummax(-1).values, linear(lambda g: g[0, 0] + g[0, 1])),
@@ -971,8 +973,7 @@ def sorted_twin(k: int) -> Twin:
 
 SHAPE += [case("sort_aggregation", f"k = {k}", Sorted(k), sorted_twin(k)) for k in (2, 3, 7)]
 RULE_CASES = [*LINEAR, *PRODUCT, *ACTIVATION, *ATTENTION, *NORMALISATION, *AGGREGATION, *STATISTICS, *GRID, *SHAPE]
-WITHOUT_TWIN = {"item", "lazy_conjugate"}  # refuse, see REFUSED in torch_cases.py
+WITHOUT_TWIN = {"lazy_conjugate"}  # refuse, see REFUSED in torch_cases.py
 UNMET = {  # operations that no case can meet, and why
-    "aten._local_scalar_dense": "its rule only refuses",
     "aten._conj": "its rule only refuses",
 }

@@ -5,6 +5,7 @@ aliases and C++ composites. It adopts freshly made buffers, because a model may 
 """
 
 import functools
+import inspect
 import weakref
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -76,6 +77,9 @@ class Run(DispatchMode):
     What an operation without a rule gives has a total but no known target, and so has all that is computed from it;
     only the output that is asked for must not come from one (`check`): side losses and choices need no rules.
 
+    Python numbers, lists and arrays that the model takes from portions are its own, as branches are, and carry nothing.
+    With a ``nudge`` they are changed by so much, which shows whether the output depends on them.
+
     With ``collect=True`` all operations are noted in ``seen``: with K = 0 groups that surveys a model at the price of
     a plain forward pass.
     """
@@ -90,8 +94,12 @@ class Run(DispatchMode):
         careful: bool = False,
         states: RandomStates | None = None,
         watch: Watch | None = None,
+        nudge: float = 0.0,
     ) -> None:
         super().__init__()
+        self.nudge = nudge
+        self.numbers: dict[str, None] = {}
+        """The lines of the model that take Python numbers or arrays from portions."""
         self.careful = careful
         self.watch = watch
         self.active_rows = active_rows
@@ -156,12 +164,20 @@ class Run(DispatchMode):
             return self._adopt(schema, self._computed(func, totals(args), totals(kwargs)))
         return self._on_portions(func, schema, args, kwargs, _missing_in(buffers))
 
+    def as_numbers(self, total: Tensor) -> Tensor:
+        """What the model gets where it takes numbers out of a tensor that carries portions."""
+        self.numbers.setdefault(_line_of_the_model())
+        return total * (1 + self.nudge) + self.nudge if self.nudge and is_float(total) else total
+
     def _on_portions(
         self, func: OpOverload, schema: OpSchema, args: Any, kwargs: Any, missing: tuple[Missing, ...]
     ) -> Any:
+        if func is aten._local_scalar_dense.default:
+            return func(self.as_numbers(args[0].total))
         if missing:
-            self._note(func, args, kwargs, operation_rule(func))
-            if operation_rule(func) is None:  # all that is missing is named at once
+            found = operation_rule(out_of_place(func) or func)
+            self._note(func, args, kwargs, found)
+            if found is None:  # all that is missing is named at once
                 missing = (*missing, self._no_rule(func, args, kwargs).missing)
         else:
             try:
@@ -503,6 +519,14 @@ class _NoRule(Exception):
 def _missing_in(portions: Iterable[Portions]) -> tuple[Missing, ...]:
     """The operations without a rule that some portions come from."""
     return tuple(dict.fromkeys([missing for x in portions for missing in x.alias.missing]))
+
+
+def _line_of_the_model() -> str:
+    """Where the code that is at work stands, below PyTorch and this package."""
+    frame = inspect.currentframe()
+    while frame is not None and frame.f_globals.get("__name__", "").split(".")[0] in ("torch", __name__.split(".")[0]):
+        frame = frame.f_back
+    return "" if frame is None else f"{frame.f_code.co_filename}:{frame.f_lineno}"
 
 
 def _shifts_or_scales(func: OpOverload, other: Any = 0.0, *_: Any) -> bool:

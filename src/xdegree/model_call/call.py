@@ -228,27 +228,41 @@ def model_call(model: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> 
     if not args or not isinstance(args[0], BaseData):
         return ModelCall(args, kwargs, tuple(p.name for p in parameters))
     data, parameters = args[0], [p for p in parameters if p.name not in kwargs]
-    if takes_data(parameters, data) or len(args) > 1:
+    named = {p.name for p in parameters}
+    if (takes_data(parameters, data) and (named or not _takes_names(model))) or len(args) > 1:
         return ModelCall(args, kwargs, tuple(p.name for p in parameters), data=data)
-    return ModelCall((), {**kwargs, **from_data(data, parameters)}, data=data)
+    others = {} if "edge_index" in named or not _takes_names(model) else dict(data.to_dict().items())
+    return ModelCall((), {**others, **kwargs, **from_data(data, parameters)}, data=data)
 
 
 def parameters_of(model: Any) -> list[inspect.Parameter]:
     """The parameters of a model that have names of their own."""
-    model = unwrapped(model)
+    open_ended = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    return [p for p in _signature(unwrapped(model)) if p.kind not in open_ended]
+
+
+def _signature(model: Any) -> list[inspect.Parameter]:
     try:
-        signature = inspect.signature(model.forward if isinstance(model, nn.Module) else model)
+        found = inspect.signature(model.forward if isinstance(model, nn.Module) else model)
     except (TypeError, ValueError):  # some callables of C++ do not tell
         return []
-    named = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
-    return [p for p in signature.parameters.values() if p.kind in named]
+    return list(found.parameters.values())
+
+
+def _takes_names(model: Any) -> bool:
+    """Whether a model takes arguments of any name, ``**kwargs``, and no positions that it has no names for."""
+    kinds = {p.kind for p in _signature(unwrapped(model))}
+    return inspect.Parameter.VAR_KEYWORD in kinds and inspect.Parameter.VAR_POSITIONAL not in kinds
 
 
 def unwrapped(model: Any) -> Any:
-    """The module inside of one that only spreads work over devices or compiles it."""
+    """The module inside of one that only spreads work over devices, compiles it, or hands on whatever it is given."""
     while isinstance(model, nn.Module):
-        spread = isinstance(model, nn.DataParallel | nn.parallel.DistributedDataParallel)
-        inner = model.function if isinstance(model, Around) else model.module if spread else inner_module(model)
+        inner = model.function if isinstance(model, Around) else inner_module(model)
+        children = list(model.children())
+        kinds = {p.kind for p in _signature(model)} if inner is None and len(children) == 1 else set()
+        if inner is None and inspect.Parameter.VAR_POSITIONAL in kinds and len(kinds) <= 2:
+            inner = None if isinstance(model, nn.Sequential) else children[0]
         if inner is None:
             return model
         model = inner
@@ -334,9 +348,9 @@ def _level(output: Tensor, call: ModelCall) -> Level:
         return "link"
     if isinstance(call.x, Tensor) and rows in (len(call.x), call.get("batch_size")):
         return "node"
-    edges = find_edge_index(call)
-    if edges is not None and output.dim() and rows == edges.shape[1] > 1 and find_batch(call) is None:
-        return "link"  # something is said of every edge
+    pairs = {value.shape[1] for value in call.tensors() if is_edges(value)}
+    if output.dim() and rows > 1 and rows in pairs and find_batch(call) is None:
+        return "link"  # something is said of every edge, or of other pairs of nodes
     return "graph" if isinstance(call.x, Tensor) else "node"
 
 
@@ -396,7 +410,9 @@ def check_rows_among(index: Any, rows: int, level: Level) -> tuple[list[int], bo
         if isinstance(i, bool) or not isinstance(i, int):
             raise TypeError(f"index must be an integer or a list of them (got {index!r})")
         if not 0 <= i < rows:
-            raise ValueError(f"index {i} is out of range: the model predicts {what} 0 to {rows - 1}")
+            links = "; if its output is a number for each link, say so: level='link'"
+            advice = links if (rows, level) == (1, "graph") else ""
+            raise ValueError(f"index {i} is out of range: the model predicts {what} 0 to {rows - 1}{advice}")
     if not chosen:
         raise ValueError("index is an empty list; name at least one")
     return chosen, single
@@ -442,7 +458,8 @@ def opened(output: Any) -> Any:
         return type(output)(*items) if hasattr(output, "_fields") else type(output)(items)
     inside = getattr(output, "__dict__", {})
     if any(isinstance(value, Tensor) for value in inside.values()):
-        return {name: opened(value) for name, value in inside.items()}
+        public = {name: opened(value) for name, value in inside.items() if not name.startswith("_")}
+        return public if any(parts_of(public)) else {name: opened(value) for name, value in inside.items()}
     return output
 
 

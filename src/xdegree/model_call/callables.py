@@ -21,7 +21,7 @@ class Around(nn.Module):
         super().__init__()
         self.function = function
         for name, module in modules.items():
-            self.add_module(name, module)
+            self.add_module(f"{name}_" if hasattr(self, name) else name, module)
         self.training = False  # it has no mode of its own
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:

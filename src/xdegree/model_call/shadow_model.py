@@ -204,7 +204,7 @@ def _variable(value: Any, copies: dict[int, Any]) -> Any:
         made.update({key: other(item) for key, item in value.items()})
         return made
     copies[id(value)] = made = copy.copy(value)
-    made.__dict__ = {name: other(item) for name, item in vars(value).items()}
+    vars(made).update({name: other(item) for name, item in vars(value).items()})
     return made
 
 

@@ -179,7 +179,7 @@ def _columns(new: Tensor, start: int, end: int, shape: torch.Size) -> Tensor:
     total = new.total[:, start:end].reshape(-1, *shape)
     if type(new.sparse) is SparseRows:
         return Portions(total, new.sparse.with_values(new.sparse.values[:, start:end].reshape(-1, *shape)))
-    return Portions(total, new.target[:, :, start:end].reshape(new.groups, -1, *shape))
+    return Portions(total, new.target[:, :, start:end].reshape(new.groups, len(total), *shape))
 
 
 def follow(value: Any, way: str | tuple[Any, ...]) -> Any:

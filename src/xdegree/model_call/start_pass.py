@@ -113,7 +113,7 @@ def look(model: Any, call: ModelCall, start: Any) -> Seen:
             _refuse_types(call.x, error)
         if start is not None or not _is_features(call.x):
             raise
-        raise TypeError(f"{what_x_is(call)}; {advice(call)}") from error
+        raise TypeError(f"{what_x_is(call)}; {advice(call)}. With them as they are, the model said: {error}") from error
     seen.read = reads.read
     seen.used = {id(a) for a, b in zip(own, copies, strict=True) if id(b) in reads.taken}
     return seen
@@ -211,6 +211,18 @@ def module_spot(seen: Seen, module: nn.Module, path: str | None = None) -> Spot:
     raise TypeError(f"start={path!r} must give one float row per node{count} (got {got})")
 
 
+def tables_of(seen: Seen, value: Tensor) -> list[str]:
+    """The embeddings that look integers up: the whole tensor, or each a column of it."""
+
+    def same(given: Any) -> bool:
+        if not isinstance(given, Tensor) or len(given) != len(value):
+            return False
+        columns = [value, *value.unbind(1)] if value.dim() == 2 else [value]
+        return any(one.shape == given.shape and torch.equal(one, given) for one in columns)
+
+    return [path for path in seen.tables if any(given and same(given[0]) for given in seen.inputs[path])]
+
+
 def rows_in(output: Any, nodes: int | None) -> tuple[Tensor | None, tuple[Any, ...]]:
     """The first float tensor with a row per node in what a module returned, and the way there."""
     if isinstance(output, Tensor):
@@ -246,4 +258,6 @@ def advice(call: ModelCall) -> str:
     """What to do about it."""
     if isinstance(call.x, Tensor) and not is_edges(call.x):
         return "convert them: x.float()"
+    if isinstance(call.x, list) or type(call.x).__module__ == "numpy":
+        return "make them one: torch.as_tensor(x)"
     return "name where their rows are with start=…: a module, a parameter's name, or the tensor itself"
