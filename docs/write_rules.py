@@ -117,6 +117,7 @@ REASONS = {
     "index_reduce": "The same as scatter_reduce, with whole rows.",
     "sparse_reduce": "The same as writing the messages out and reducing them.",
     "segment_reduce": "The same as scatter_reduce, with consecutive rows.",
+    "solve": "Linear in the right-hand side; what portions do in the matrix has no rule.",
     "matmul": "Linear in one portion; of two portions a sum of products.",
     "affine": "Linear, with the paper's share of the bias.",
     "affine_rare": "Linear, with the paper's share of the bias.",

@@ -142,6 +142,7 @@ SQUASHING |= {aten.log_sigmoid_forward}
 INCREASING = frozenset({aten.log, aten.log2, aten.log10, aten.log1p, aten.exp, aten.clamp, aten.clamp_min})
 INCREASING |= {aten.clamp_max, aten.nan_to_num, aten._to_copy, aten.logit}
 PRODUCTS = frozenset({aten.mul, aten.mm, aten.bmm, aten.addmm, aten.baddbmm, aten.mv, aten.dot, aten.addcmul, aten.div})
+PRODUCTS |= {aten.prod, aten.scatter_reduce, aten.index_reduce, aten.segment_reduce}
 
 # Operations that only take a shape from their argument.
 FACTORIES = frozenset(

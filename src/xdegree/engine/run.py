@@ -415,7 +415,7 @@ class Run(DispatchMode):
             args = all_without_buffers(args)
             kwargs = mapped(without_buffers, kwargs) if kwargs else kwargs
         call = Call(op, total, self.groups, self.options)
-        if isinstance(op, OpOverload) and op_schema(op).multiplies and len(portions_in(args)) > 1:
+        if isinstance(op, OpOverload) and op_schema(op).multiplies and _is_of_portions(op, args):
             self.products.add(self.module)
         if (isinstance(op, OpOverload) and op_schema(op).squashes) or op is softmax:
             self.attending.add(self.module)
@@ -534,6 +534,12 @@ def _shifts_or_scales(func: OpOverload, other: Any = 0.0, *_: Any) -> bool:
     if func.overloadpacket in (aten.add, aten.sub):
         return True
     return func.overloadpacket in (aten.mul, aten.div) and bool(torch.as_tensor(total_of(other)).gt(0).all())
+
+
+def _is_of_portions(op: OpOverload, args: Any) -> bool:
+    """Whether a product has several portions as its factors, or the entries of one."""
+    reduced = [one for one in args if isinstance(one, str)]
+    return "prod" in reduced or op.overloadpacket is aten.prod or (not reduced and len(portions_in(args)) > 1)
 
 
 def _any_by_pairs(args: Any, kwargs: Any) -> bool:

@@ -348,10 +348,12 @@ def _level(output: Tensor, call: ModelCall) -> Level:
         return "link"
     if isinstance(call.x, Tensor) and rows in (len(call.x), call.get("batch_size")):
         return "node"
+    if not isinstance(call.x, Tensor):
+        return "node"
     pairs = {value.shape[1] for value in call.tensors() if is_edges(value)}
     if output.dim() and rows > 1 and rows in pairs and find_batch(call) is None:
         return "link"  # something is said of every edge, or of other pairs of nodes
-    return "graph" if isinstance(call.x, Tensor) else "node"
+    return "graph"
 
 
 def _rows(call: ModelCall, level: Level) -> int | None:
@@ -366,7 +368,7 @@ def _rows(call: ModelCall, level: Level) -> int | None:
 
 
 def find_batch(call: ModelCall) -> Tensor | None:
-    """Which graph each node belongs to: ``batch=``, or else the only vector of integers, one per node."""
+    """Which graph each node belongs to: ``batch=``, or else the only rising vector of integers, one per node."""
     if not isinstance(call.x, Tensor):
         return None
     named, ids = (
@@ -375,8 +377,10 @@ def find_batch(call: ModelCall) -> Tensor | None:
     )
     found = [named] if isinstance(named, Tensor) else [t for t in call.tensors() if t.dim() == 1]
     found = [t for t in found if not any(t is one for one in ids)]
-    found = [t for t in found if t.dtype == torch.long and t.shape == call.x.shape[:1]]
-    return found[0] if len(found) == 1 and len(found[0]) else None
+    found = [t for t in found if t.dtype == torch.long and t.shape == call.x.shape[:1] and len(t)]
+    if named is None:  # labels and kinds of nodes are in no order
+        found = [t for t in found if int(t[0]) == 0 and bool((t.diff() >= 0).all())]
+    return found[0] if len(found) == 1 else None
 
 
 def plain_number(value: Any) -> Any:
