@@ -101,5 +101,6 @@ def inline(monkeypatch: pytest.MonkeyPatch) -> "Iterator[Crews]":
     crews = Crews()
     monkeypatch.setattr("xdegree.jobs.start.Processes", crews.hired)
     monkeypatch.setattr("xdegree.jobs.scheduler.PAUSE", 0)
+    monkeypatch.setattr("xdegree.fork_server.start", lambda: "spawn")  # no worker will be forked
     yield crews
     assert all(crew.closed for crew in crews)

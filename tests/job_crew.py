@@ -11,7 +11,7 @@ from xdegree.jobs.worker import At, Died, Event, Task, Worker, compared
 
 SMALL = {"part_size": 4, "batch_size": 4, "portions": "100MB", "progress": False}
 MODELS = '''
-import os, signal, time
+import multiprocessing, os, signal, time
 from pathlib import Path
 import torch
 from torch_geometric.data import Data
@@ -47,7 +47,7 @@ class Troubled(GCN):
             while not (HERE / "go").exists():
                 time.sleep(0.01)
         if trouble == "interrupt":  # a terminal tells all
-            os.kill(os.getppid(), signal.SIGINT)
+            os.kill(multiprocessing.parent_process().pid, signal.SIGINT)
             os.kill(os.getpid(), signal.SIGINT)
             time.sleep(60)
 
@@ -169,8 +169,8 @@ def broken():
 class Inline:
     """Workers that take turns in this process. `fate` may end one, or do other harm, at any event."""
 
-    def __init__(self, settings, memory=None, fate=lambda worker, event: None):
-        self.settings, self.fate = settings, fate
+    def __init__(self, settings, expected, memory=None, fate=lambda worker, event: None):
+        self.settings, self.expected, self.fate = settings, expected, fate
         self.streams: dict[int, Iterator[Event]] = {}
         self.hired: list[int] = []
         self.ended: list[int] = []
@@ -185,9 +185,6 @@ class Inline:
 
     def _start(self, worker):
         yield compared(self.workers[worker].load(self.settings), self.expected, self.settings.factory)
-
-    def begin(self, expected):
-        self.expected = expected
 
     def give(self, worker, task):
         self.tasks.append(task)
@@ -223,8 +220,8 @@ class Crews(list):
     def fate(worker, event):
         return None
 
-    def hired(self, settings, memory):
-        self.append(Inline(settings, memory, lambda *told: self.fate(*told)))  # noqa: PLW0108 (it changes)
+    def hired(self, settings, expected, memory):
+        self.append(Inline(settings, expected, memory, lambda *told: self.fate(*told)))  # noqa: PLW0108 (it changes)
         return self[-1]
 
 

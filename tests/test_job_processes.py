@@ -1,5 +1,6 @@
 """Jobs in real processes: killed, interrupted, told to end."""
 
+import errno
 import json
 import multiprocessing
 import os
@@ -18,9 +19,10 @@ import xdegree.jobs.start
 from xdegree import jobs
 from xdegree.cli import main
 from xdegree.jobs.processes import Processes
+from xdegree.jobs.settings import Settings
 from xdegree.jobs.storage import Folder
 from xdegree.jobs.work import _apart
-from xdegree.jobs.worker import Died
+from xdegree.jobs.worker import Broken, Died
 
 pytest.importorskip("pyarrow", reason="jobs write Parquet files: pip install 'xdegree[jobs]'")
 
@@ -49,8 +51,8 @@ def test_a_worker_is_killed_and_then_comes_ctrl_c(place, interruptible, monkeypa
 
 
 def test_a_worker_that_dies_in_the_middle_of_a_message(place):
-    crew = Processes(None)
-    ours, theirs = crew.context.Pipe()
+    crew = Processes(None, None)
+    ours, theirs = multiprocessing.Pipe()
     crew.workers[0] = (multiprocessing.get_context("fork").Process(target=os._exit, args=(9,)), ours)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*fork", category=DeprecationWarning)
@@ -59,6 +61,32 @@ def test_a_worker_that_dies_in_the_middle_of_a_message(place):
     theirs.close()
     assert crew.wait(60) == [(0, Died("ended with exit code 9"))]
     assert not crew.workers
+
+
+def test_a_worker_that_cannot_be_started(place, monkeypatch):
+    crew = Processes(None, None)
+
+    def start(process):
+        raise BlockingIOError(errno.EAGAIN, "no more processes")
+
+    monkeypatch.setattr("multiprocessing.process.BaseProcess.start", start)
+    crew.hire(3)
+    assert crew.wait(60) == [(3, Died("it could not be started: BlockingIOError(11, 'no more processes')"))]
+    assert not crew.workers
+
+
+def test_a_worker_has_the_environment_of_now(place, monkeypatch):
+    """Also if the server that it is forked from is older."""
+    with (place.folder / f"{place.module}.py").open("a") as file:
+        file.write("\n\ndef surroundings():\n    raise RuntimeError(os.environ['XDEGREE_TRIED'])\n")
+    crew = Processes(Settings(place("surroundings"), str(place.folder)), None)
+    for number, value in enumerate(("first", "second")):
+        monkeypatch.setenv("XDEGREE_TRIED", value)
+        crew.hire(number)
+        ((worker, event),) = crew.wait(600)
+        assert (worker, type(event)) == (number, Broken)
+        assert f"RuntimeError: {value}" in event.why
+        crew.end(number)
 
 
 HANGING = """

@@ -2,6 +2,7 @@
 
 import ast
 import os
+import socket
 import subprocess
 import sys
 import threading
@@ -11,6 +12,8 @@ from job_crew import SMALL, Inline, assert_whole, expected_files, until
 
 import xdegree.jobs.start
 from xdegree import jobs
+from xdegree.jobs import JobError
+from xdegree.jobs.on_ray import connect
 
 pytest.importorskip("pyarrow", reason="jobs write Parquet files: pip install 'xdegree[jobs]'")
 ray = pytest.importorskip("ray", reason="engine='ray' needs Ray: pip install 'xdegree[ray]'")
@@ -71,6 +74,17 @@ def test_ray_listens_on_this_machine_alone(cluster):
     seen = ast.literal_eval(done.stdout)
     assert {"raylet", "gcs_server"} <= {name for _, name in seen}
     assert {ip for ip, _ in seen} <= {"127.0.0.1", "::ffff:127.0.0.1"}, seen
+
+
+def test_a_cluster_that_is_gone(monkeypatch):
+    """Ray itself would try for minutes."""
+    monkeypatch.setattr(ray, "is_initialized", lambda: False)
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        address = f"127.0.0.1:{free.getsockname()[1]}"
+    with pytest.raises(
+        JobError, match=f"'{address}' names at {address} does not answer.*resume the job when it is back"
+    ):
+        connect(address)
 
 
 def test_actors_open_stores_themselves(place, cluster, monkeypatch):

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from ..engine.masked_rows import Masks
 from ..engine.options import DEFAULT, Options
-from ..engine.portions import LostPortionsError, Portions, carries, leaves, target_of, total_of
+from ..engine.portions import LostPortionsError, Portions, carries, leaves, settle, target_of, total_of
 from ..engine.process_state import Memory, budget
 from ..engine.registry import MissingRuleError
 from ..engine.run import NeedsDense, Run
@@ -290,6 +290,7 @@ def decompose_at(
     try:
         with run.active():
             output = call.run(shadow, *replaced)
+            settle((output, seen))
     except NeedsDense:
         raise NeedsWhole from None
     if not isinstance(output, Tensor) or not output.dim() or (probe and not seen):

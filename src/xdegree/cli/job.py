@@ -7,6 +7,7 @@ from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
 
+from .. import fork_server
 from ..factories import UsageError
 from .arguments import (
     DONE,
@@ -229,13 +230,20 @@ def _to_resume(out: Path) -> str:
     return f"to resume: xdegree job resume {out}" if (out / "manifest.json").exists() else "nothing was written"
 
 
-def _run(given: argparse.Namespace) -> int:
+def _jobs(given: argparse.Namespace) -> Any:
+    """The package, which imports PyTorch; local workers need it too, and their server imports it at the same time."""
+    if given.engine != "ray":
+        fork_server.start()
     from .. import jobs
 
+    return jobs
+
+
+def _run(given: argparse.Namespace) -> int:
     names = ("weights", "target", "of", "reading", "edge_scores", "level", "start", "layer")
     sizes = ("portions", "part_size", "batch_size")
     with redirect_stdout(sys.stderr):  # what a factory prints is no result
-        status = jobs.run(
+        status = _jobs(given).run(
             given.factory,
             out=given.out,
             engine=given.engine or "local",
@@ -248,10 +256,8 @@ def _run(given: argparse.Namespace) -> int:
 
 
 def _resume(given: argparse.Namespace) -> int:
-    from .. import jobs
-
     with redirect_stdout(sys.stderr):
-        status = jobs.resume(
+        status = _jobs(given).resume(
             given.out,
             engine=given.engine,
             errors=given.errors,

@@ -22,7 +22,7 @@ def by_pairs(found: Rule, call: Call, args: tuple[Any, ...], kwargs: dict[str, A
     size = by_pair[0].shape[0] if by_pair[0].dim() else 0
     if not call.groups or not _fits(call, args, kwargs, carried, size):
         return None  # a survey asks the rules themselves, which may refuse
-    masked = [x.sparse for x in by_pair if isinstance(x.sparse, MaskedRows)]
+    masked = [x.stored for x in by_pair if isinstance(x.stored, MaskedRows)]
     if len(masked) == len(carried) and all(masked[0].fits(x) for x in masked) and not op_schema(call.op).squashes:
         return _by_rows(found, call, args, kwargs, masked[0])
     if not all(map(_pays, by_pair)) or _stays_a_message(call, carried, args):

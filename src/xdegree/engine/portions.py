@@ -158,6 +158,40 @@ def _summed_rows(messages: Tensor, index: Tensor, size: int) -> Tensor:
     return unrows(messages.new_zeros(size, *messages.shape[1:]).index_add_(0, index, messages))
 
 
+class Later:
+    """A target that is made when it is first asked for.
+
+    With attention taken as given, what the weights were computed from is never asked for, so it costs nothing.
+    """
+
+    __slots__ = ("__weakref__", "_made", "_make", "depth", "operands", "shape")
+
+    def __init__(self, groups: int, total: Tensor, operands: tuple[Any, ...], make: Callable[[], Any]) -> None:
+        self.shape = torch.Size([groups, *total.shape])
+        self.operands = operands
+        waiting: list[int] = [x._target.depth for x in portions_in(operands) if type(x._target) is Later]
+        self.depth: int = 1 + max(waiting, default=0)
+        """How many operations wait for each other."""
+        self._make: Callable[[], Any] | None = make
+        self._made: Tensor | Messages | SparseRows | None = None
+
+    def made(self) -> "Tensor | Messages | SparseRows | None":
+        """The target; what it is made from is forgotten."""
+        if self._make is not None:
+            self._made = self._make()
+            self._make, self.operands = None, ()
+        return self._made
+
+    def reads(self, places: set[int]) -> bool:
+        """Whether it would be made from memory that starts at some places."""
+        return any(place_of(x) in places for x in leaves(self.operands) if isinstance(x, Tensor))
+
+
+def place_of(x: Tensor) -> int:
+    """Where the memory of a tensor, and of all its views, starts."""
+    return total_of(x).untyped_storage().data_ptr() if x.layout == torch.strided else 0
+
+
 class Portions(Tensor):
     """A tensor without storage of its own: ``total`` of some shape and ``target`` of shape ``[K, *shape]``.
 
@@ -170,13 +204,13 @@ class Portions(Tensor):
     """What a softmax or sigmoid was applied to, if this is its result and nothing but moving entries came after."""
     alias: Alias
     groups: int
-    _target: Tensor | Messages | SparseRows | None
+    _target: Tensor | Messages | SparseRows | Later | None
 
     @staticmethod
     def __new__(
         cls,
         total: Tensor,
-        target: Tensor | Messages | SparseRows | None,
+        target: Tensor | Messages | SparseRows | Later | None,
         groups: int | None = None,
         alias: Alias | None = None,
     ) -> Self:
@@ -191,33 +225,47 @@ class Portions(Tensor):
     @property
     def target(self) -> Tensor:
         """The portion of each group, ``[K, *shape]``."""
-        if not isinstance(self._target, Tensor):
+        held = self.held
+        if not isinstance(held, Tensor):
             with without_modes():  # these operations are not the model's, whatever calls them
-                lazy = self._target  # None is a buffer: no portion was written into it yet
-                self._target = zeros(self.total, self.groups) if lazy is None else lazy.dense()
-        return self._target
+                # None is a buffer: no portion was written into it yet
+                held = self._target = zeros(self.total, self.groups) if held is None else held.dense()
+        return held
 
     @target.setter
     def target(self, value: Tensor | SparseRows) -> None:
         self._target = value
 
     @property
+    def held(self) -> Tensor | Messages | SparseRows | None:
+        """The target as it is stored; None of a buffer."""
+        if type(self._target) is Later:
+            self._target = self._target.made()
+        return self._target  # type: ignore[return-value]
+
+    @property
     def is_by_pairs(self) -> bool:
         """Whether `sparse` is to be had."""
-        target = self._target.source if isinstance(self._target, Messages) else self._target
-        return isinstance(target, SparseRows)
+        held = self.held
+        return isinstance(held.source if isinstance(held, Messages) else held, SparseRows)
 
     @property
     def sparse(self) -> SparseRows | None:
         """The target if it is stored by pairs of group and row only."""
-        if isinstance(self._target, Messages):
-            return self._target.sparse()
-        return self._target if isinstance(self._target, SparseRows) else None
+        held = self.held
+        return held.sparse() if isinstance(held, Messages) else self.stored
+
+    @property
+    def stored(self) -> SparseRows | None:
+        """The same if it is so already; nothing is written out for it."""
+        held = self.held
+        return held if isinstance(held, SparseRows) else None
 
     @property
     def messages(self) -> Messages | None:
         """The target if it is messages that are not written out."""
-        return self._target if isinstance(self._target, Messages) else None
+        held = self.held
+        return held if isinstance(held, Messages) else None
 
     @property
     def background(self) -> Tensor:
@@ -327,6 +375,13 @@ def portions_in(values: Iterable[Any]) -> list[Portions]:
         elif kind is list or kind is tuple:
             found += portions_in(value)
     return found
+
+
+def settle(value: Any) -> None:
+    """Make the targets inside that were left for later."""
+    for x in leaves(value):
+        if isinstance(x, Portions) and x.held is not None and x.before is not None:
+            settle(x.before)
 
 
 def mapped(f: Callable[[Any], Any], value: Any) -> Any:

@@ -143,6 +143,8 @@ INCREASING = frozenset({aten.log, aten.log2, aten.log10, aten.log1p, aten.exp, a
 INCREASING |= {aten.clamp_max, aten.nan_to_num, aten._to_copy, aten.logit}
 PRODUCTS = frozenset({aten.mul, aten.mm, aten.bmm, aten.addmm, aten.baddbmm, aten.mv, aten.dot, aten.addcmul, aten.div})
 PRODUCTS |= {aten.prod, aten.scatter_reduce, aten.index_reduce, aten.segment_reduce}
+SCORING = frozenset({aten.mul, aten.add, aten.sub, aten.div, aten.sum, aten.index_select, aten.leaky_relu, aten.tanh})
+"""What attention weights are made by, before the softmax."""
 
 # Operations that only take a shape from their argument.
 FACTORIES = frozenset(
@@ -178,6 +180,8 @@ class OpSchema:
     """Whether it changes probabilities entry by entry without changing their order, as a logarithm does."""
     multiplies: bool
     """Whether it is a product, which may be one of two portions."""
+    scores: bool
+    """Whether it is one of those that attention weights are made by."""
     by_onednn: bool
     """Whether its last bits are other ones without oneDNN, which is off during a run."""
 
@@ -208,6 +212,7 @@ def _learn(func: OpOverload) -> OpSchema:
         moves=is_view or func.overloadpacket in (aten.clone, aten.index, aten.index_select, aten._unsafe_view),
         increases=func.overloadpacket in INCREASING,
         multiplies=func.overloadpacket in PRODUCTS,
+        scores=func.overloadpacket in SCORING,
         by_onednn=func.overloadpacket in (aten.gelu, aten.convolution),
     )
     _SCHEMAS[id(func)] = found

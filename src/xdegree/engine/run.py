@@ -21,6 +21,7 @@ from .by_pairs import by_pairs
 from .options import Options
 from .portions import (
     Alias,
+    Later,
     LostPortionsError,
     Messages,
     Portions,
@@ -32,7 +33,9 @@ from .portions import (
     is_float,
     leaves,
     mapped,
+    place_of,
     portions_in,
+    settle,
     share_memory,
     together,
     total_of,
@@ -62,6 +65,10 @@ from .torch_private import DispatchMode, OpOverload, no_dispatch, without_modes
 
 Watch = Callable[[str, str, Any, Any, Any], None]
 """Sees every rule at work: the module's path, the operation, its arguments, its totals and the targets."""
+
+
+DEEP = 32
+"""Operations that may wait for each other."""
 
 
 class NeedsDense(Exception):
@@ -120,6 +127,8 @@ class Run(DispatchMode):
         self._aside = False
         self._draws = OwnDraws(states)
         self._pending: weakref.WeakSet[Messages] = weakref.WeakSet()
+        self._waiting: weakref.WeakSet[Later] = weakref.WeakSet()
+        self._waits = options.attention == "whole" and not (collect or careful or watch)
 
     @contextmanager
     def active(self) -> Iterator[Self]:
@@ -153,6 +162,8 @@ class Run(DispatchMode):
                 return func.decompose(*args, **kwargs)
         if schema.draws and operation_rule(func) is None:
             self._refuse_dropout(func, args)
+        if schema.mutable and self._waiting:
+            self._settle_readers(schema, args, kwargs)
         if Portions not in types:
             return self._adopt(schema, self._computed(func, args, kwargs))
         buffers = portions_in(args)
@@ -238,6 +249,7 @@ class Run(DispatchMode):
 
     def check(self, output: Any) -> None:
         """Raise for operations without a rule that an output comes from."""
+        settle(output)
         if found := self.reaching(output):
             raise MissingRuleError(found)
 
@@ -288,11 +300,38 @@ class Run(DispatchMode):
         schema = op_schema(func)
         if schema.is_view and isinstance(args[0], Portions):
             made = self._view(func, out, args, kwargs)
+        elif schema.scores and self._waits and not kwargs and is_float(out):
+            made = Portions(out, self._later(func, out, all_without_buffers(args)))
         else:
             made = self._keep(together(out, self._rule(func, out, args, kwargs), None))
         if schema.squashes:
             return self._squashed(made, args[0])
         return self._moved(func, schema, made, args, kwargs)
+
+    def _later(self, func: OpOverload, out: Tensor, args: Any) -> Later:
+        """The target of what may only become attention weights, which are taken as given: made when asked for."""
+        module = self.module
+
+        def make() -> Any:
+            outer, self.module = self.module, module
+            try:
+                return self._keep(together(out, self._rule(func, out, args, {}), None)).held
+            finally:
+                self.module = outer
+
+        later = Later(self.groups, out, (*args, out), make)
+        if later.depth > DEEP:
+            settle(args)
+        self._waiting.add(later)
+        return later
+
+    def _settle_readers(self, schema: OpSchema, args: Any, kwargs: Any) -> None:
+        """Make the targets that would be made from memory that is about to change."""
+        written = [kwargs[name] for name in schema.outs] if schema.outs else args
+        places = {place_of(x) for x in leaves(written) if isinstance(x, Tensor)}
+        for later in list(self._waiting):
+            if later.reads(places):
+                later.made()
 
     def _moved(self, func: OpOverload, schema: OpSchema, made: Any, args: Any, kwargs: Any) -> Any:
         """Move what a softmax was applied to as its result was moved, also behind a logarithm or the like."""

@@ -186,19 +186,21 @@ class SparseRows:
 
     def gathered(self, index: Tensor) -> "SparseRows":
         """The rows that index names, as messages do: ``[K, E, …]``; during a round only along edges that matter."""
-        lengths, starts = self._lengths(index)
+        along = self._along(index)
+        edges = None if along is None else along.nonzero().flatten()
+        asked = index if edges is None else index[edges]
+        counts = torch.bincount(self.row, minlength=self.size)
+        lengths = counts[asked]
         total = int(lengths.sum())
         if self.active is not None:
             self.active.admit(total, self.values[0:1].numel() * self.values.element_size())
-        edge = torch.repeat_interleave(torch.arange(len(index), device=index.device), lengths, output_size=total)
-        first = lengths.cumsum(0) - lengths
-        place = torch.arange(total, device=index.device) + (starts[index] - first)[edge]
-        code = edge * self.groups + self.group[place]
-        known = None if self.known is None else self.known[index]
-        along = self._along(index)
-        if along is not None:
-            known = along if known is None else known & along
+        nth = torch.repeat_interleave(lengths, output_size=total)
+        shift = (counts.cumsum(0) - counts)[asked] - (lengths.cumsum(0) - lengths)
+        place = torch.arange(total, device=index.device).add_(shift[nth])
+        edge = nth if edges is None else edges[nth]
+        known = along if self.known is None else self.known[index] if along is None else self.known[index] & along
         rest = None if self.rest is None else self.rest[index]
+        code = edge * self.groups + self.group[place]
         out = SparseRows(self.groups, len(index), code, self.values[place], self.active, known, rest)
         out._row = edge
         return out
@@ -208,15 +210,10 @@ class SparseRows:
         edges = None if self.active is None else self.active.edges
         return edges if edges is not None and len(edges) == len(index) else None
 
-    def _lengths(self, index: Tensor) -> tuple[Tensor, Tensor]:
-        """How many pairs each gathered row has, and where those of each row start."""
-        counts = torch.bincount(self.row, minlength=self.size)
-        lengths, along = counts[index], self._along(index)
-        return (lengths if along is None else lengths * along), counts.cumsum(0) - counts
-
     def reach(self, index: Tensor) -> int:
         """How many pairs `gathered` would give."""
-        return int(self._lengths(index)[0].sum())
+        lengths, along = torch.bincount(self.row, minlength=self.size)[index], self._along(index)
+        return int((lengths if along is None else lengths * along).sum())
 
     def summed(self, index: Tensor, size: int) -> "SparseRows":
         """The rows summed by the places that index names."""

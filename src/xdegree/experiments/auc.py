@@ -115,13 +115,12 @@ def _ten(bench: Bench, protocol: str) -> list[TenCells]:
     for place, name in enumerate(DATASETS):
         for kind in KINDS:
             which: Name = "own split" if authors else "chosen"
-            seeds = None if authors else LADDER_SEEDS
             hops = others.hop_distance(bench, name, authors)
             found.append(
                 TenCells(
                     *(name, kind, protocol, PAPER_DEGREE[kind][place]),
-                    collected(bench, name, kind, which, "paper", seeds),
-                    collected(bench, name, kind, which, "default", seeds),
+                    collected(bench, name, kind, which, "paper"),
+                    collected(bench, name, kind, which, "default"),
                     others.found(bench, name, kind) if authors else {},
                     None if hops is None or isnan(hops["auc"]) else hops["auc"],
                 )

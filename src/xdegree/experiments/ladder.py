@@ -34,7 +34,7 @@ def rungs(name: str, kind: Kind, reading: str, fixed: str) -> list[Rung]:
     start = "graph convolution first (hybrid)" if found else "the paper's text, scores in floats"
     found.append(Rung(start, "plain", FLOATS))
     found.append(Rung("scores as a ratio", "plain", reading))
-    found.append(Rung("batches of 128" if graph else "settings by validation loss", "chosen", reading))
+    found.append(Rung("batches of 128" if graph else "settings by validation loss", "chosen", reading, final=True))
     if not graph:
         found.append(Rung("a random split for each model", "own split", reading, final=True))
     last: Name = "own split"

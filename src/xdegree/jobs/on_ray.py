@@ -2,6 +2,7 @@
 
 import os
 import pickle
+import re
 import signal
 import socket
 import threading
@@ -41,9 +42,13 @@ def connect(address: str | None) -> bool:
         return False
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     choices: dict[str, Any] = {"address": address}
-    if address is None and "RAY_ADDRESS" not in os.environ:  # "local": never a cluster that somebody else left running
+    named = address or os.environ.get("RAY_ADDRESS")
+    if named is None:  # "local": never a cluster that somebody else left running
         choices = {"address": "local", "include_dashboard": False}
         _listen_on_this_machine_only()
+    elif re.fullmatch(r"[^/]+:\d+", named):  # Ray itself would try for minutes
+        host, _, port = named.rpartition(":")
+        _ask(f"the cluster that {named!r} names", host, int(port))
     main = threading.current_thread() is threading.main_thread()
     before = signal.getsignal(signal.SIGTERM)
     try:
@@ -64,13 +69,24 @@ def _listen_on_this_machine_only() -> None:
     ray_constants.ENABLE_RAY_CLUSTER = os.environ[LOCAL_ONLY] not in ("0", "false", "False")  # read when imported
 
 
+def _ask(which: str, host: str, port: int) -> None:
+    """Ask a server of Ray for a connection."""
+    try:
+        socket.create_connection((host.strip("[]"), port), PATIENCE).close()
+    except OSError as error:
+        raise JobError(
+            f"Ray is gone: {which} at {host}:{port} does not answer ({error}). Finished parts are kept: resume the job"
+            " when it is back, or with --engine local"
+        ) from error
+
+
 def _servers() -> dict[str, tuple[str, int]]:
     """What this process cannot do without: the head of the cluster, and the node that this process belongs to."""
     context = ray().get_runtime_context()
     host, _, port = context.gcs_address.rpartition(":")
     own = next(node for node in ray().nodes() if node["NodeID"] == context.get_node_id())
     return {
-        "the head": (host.strip("[]"), int(port)),
+        "the head": (host, int(port)),
         "the node of this process": (own["NodeManagerAddress"], own["NodeManagerPort"]),
     }
 
@@ -84,9 +100,9 @@ class Actors:
     Parts come back to this process and are written by it, so that the machines need no common disk.
     """
 
-    def __init__(self, work: Work, memory: int | None = None, address: str | None = None) -> None:
+    def __init__(self, work: Work, expected: Identity, memory: int | None = None, address: str | None = None) -> None:
         self.ray, self.ours = ray(), connect(address)
-        self.settings, self.memory, self.given = work.settings, memory, list[Any]()
+        self.settings, self.expected, self.memory, self.given = work.settings, expected, memory, list[Any]()
         if not work.is_stored:
             data = packed(replace(work, model=None), self.ray.cloudpickle.Pickler)
             # In a list, so that Ray does not unpack them before the user's module is imported.
@@ -97,16 +113,11 @@ class Actors:
         self.actors: dict[int, Any] = {}
         self.streams: dict[int, Any] = {}
         self.servers, self.seen, self.lost = _servers(), time.monotonic(), False
-        self.expected: Identity | None = None
 
     def hire(self, worker: int) -> None:
         """Start an actor; if the cluster has no room for it yet, it starts when there is."""
         self.actors[worker] = self.kind.remote(self.memory)
         self._stream(worker, "start", self.settings, self.given, self.expected)
-
-    def begin(self, expected: Identity) -> None:
-        """Actors get the model itself; only those that open stores make their own, which is compared."""
-        self.expected = expected
 
     def give(self, worker: int, task: Task) -> None:
         """Let an actor explain a part."""
@@ -146,12 +157,10 @@ class Actors:
         They are asked for a connection, because Ray's own questions would wait for as long as that takes.
         """
         self.seen = time.monotonic()
+        self.lost = True
         for which, (host, port) in self.servers.items():
-            try:
-                socket.create_connection((host, int(port)), PATIENCE).close()
-            except OSError as error:
-                self.lost = True
-                raise JobError(f"Ray is gone: {which} at {host}:{port} does not answer ({error})") from error
+            _ask(which, host, port)
+        self.lost = False
 
     def end(self, worker: int) -> None:
         """Kill an actor."""
@@ -175,7 +184,10 @@ class _Actor:
         self.worker = Worker(memory)
 
     def start(self, settings: Settings, given: list[Any], expected: Identity) -> Iterator[Event]:
-        """Import the user's module, which may also register rules, and take what the object store holds."""
+        """Import the user's module, which may also register rules, and take what the object store holds.
+
+        Actors that open stores make their own model, which is compared.
+        """
         if not given:
             yield compared(self.worker.load(settings), expected, settings.factory)
             return

@@ -3,12 +3,12 @@
 import multiprocessing
 import os
 import signal
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from multiprocessing import resource_tracker
+from collections.abc import Mapping
+from contextlib import nullcontext, suppress
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
+from .. import fork_server
 from .identity import Identity
 from .interruptions import end_with_parent
 from .settings import Settings
@@ -19,32 +19,28 @@ PATIENCE = 10.0
 
 
 class Processes:
-    """Processes that are started afresh (spawn), each with a pipe: when one dies, only its own pipe breaks."""
+    """Processes, each with a pipe: when one dies, only its own pipe breaks."""
 
-    def __init__(self, settings: Settings, memory: int | None = None) -> None:
-        self.settings, self.memory = settings, memory
-        self.context = multiprocessing.get_context("spawn")
+    def __init__(self, settings: Settings, expected: Identity, memory: int | None = None) -> None:
+        self.settings, self.expected, self.memory = settings, expected, memory
         self.workers: dict[int, tuple[Any, Any]] = {}
-        self.expected: Identity | None = None
+        self.stillborn: list[tuple[int, Event]] = []
 
     def hire(self, worker: int) -> None:
         """Start a process."""
-        ours, theirs = self.context.Pipe()
-        process = self.context.Process(
-            target=_serve, args=(theirs, self.settings, self.memory), name=f"xdegree-worker-{worker}", daemon=True
-        )
-        with _deaf_to_interrupts():
-            process.start()
+        how = fork_server.start()
+        context: Any = multiprocessing.get_context(how)
+        ours, theirs = context.Pipe()
+        given = (theirs, self.settings, self.memory, self.expected, dict(os.environ))
+        process = context.Process(target=_serve, args=given, name=f"xdegree-worker-{worker}", daemon=True)
+        try:
+            with fork_server.deaf_to_interrupts() if how == "spawn" else nullcontext():
+                process.start()
+        except (EOFError, OSError) as error:
+            self.stillborn.append((worker, Died(f"it could not be started: {error!r}")))
+            return
         theirs.close()  # so that the pipe breaks with the process
         self.workers[worker] = (process, ours)
-        if self.expected is not None:
-            self._send(worker, self.expected)
-
-    def begin(self, expected: Identity) -> None:
-        """Tell workers which model they must have."""
-        self.expected = expected
-        for worker in self.workers:
-            self._send(worker, expected)
 
     def give(self, worker: int, task: Task) -> None:
         """Send a part."""
@@ -56,6 +52,9 @@ class Processes:
 
     def wait(self, seconds: float) -> list[tuple[int, Event]]:
         """One message of each process that has any."""
+        if self.stillborn:
+            told, self.stillborn = self.stillborn, []
+            return told
         pipes = {pipe: worker for worker, (_, pipe) in self.workers.items()}
         return [(pipes[pipe], self._heard(pipes[pipe], pipe)) for pipe in wait(list(pipes), seconds)]
 
@@ -88,15 +87,17 @@ class Processes:
             self.end(worker)
 
 
-def _serve(pipe: Connection, settings: Settings, memory: int | None) -> None:
-    """What a process does until its pipe breaks, or the process that started it ends."""
+def _serve(
+    pipe: Connection, settings: Settings, memory: int | None, expected: Identity, environment: Mapping[str, str]
+) -> None:
+    """What a process does until its pipe breaks, or the process that started the job ends."""
     end_with_parent()
+    os.environ.clear()  # the server's, which may be older than changes to it
+    os.environ.update(environment)
     os.dup2(2, 1)  # what a model prints is no part of the results that the command prints
     worker = Worker(memory)
     with suppress(EOFError, OSError):
-        found = worker.load(settings)
-        # A worker that cannot load says so at once, the others when they know what to compare with.
-        event = found if isinstance(found, Broken) else compared(found, pipe.recv(), settings.factory)
+        event = compared(worker.load(settings), expected, settings.factory)
         pipe.send(event)
         while not isinstance(event, Broken):
             for event in worker.explain(pipe.recv()):
@@ -107,20 +108,3 @@ def _ending(code: int | None) -> str:
     if code is not None and code < 0:
         return f"killed by {signal.Signals(-code).name}"
     return f"ended with exit code {code}"
-
-
-@contextmanager
-def _deaf_to_interrupts() -> Iterator[None]:
-    """A process that is started in here does not receive Ctrl-C, which a terminal sends to all: one process decides.
-
-    Blocked signals stay blocked in the new process; here they are delivered as soon as they are unblocked.
-    """
-    if not hasattr(signal, "pthread_sigmask"):  # Windows
-        yield
-        return
-    resource_tracker.ensure_running()  # which would let them through, were it started later
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)

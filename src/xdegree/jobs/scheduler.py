@@ -74,11 +74,10 @@ class Scheduler:
         self.deaths: Counter[Any] = Counter()
         self.died_at_start = self.unwritten = 0
 
-    def work_through(self, missing: Sequence[int], workers: int, hired: Sequence[int] = ()) -> None:
-        """Until every part is finished or given up; some workers may be hired already."""
+    def work_through(self, missing: Sequence[int], workers: int) -> None:
+        """Until every part is finished or given up."""
         self.waiting.extend(Task(part, self.parts[part], self.folder.notes(part)) for part in missing)
-        self.starting = set(hired)
-        for worker in sorted(set(range(workers)) - set(hired)):
+        for worker in range(workers):
             self._hire(worker)
         while self.waiting or self.busy:
             for worker, event in self.crew.wait(TICK):

@@ -3,7 +3,7 @@
 import platform
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.metadata import version as version_of
 from os import cpu_count
@@ -12,12 +12,13 @@ from typing import Any, Literal, get_args
 
 from tqdm import tqdm
 
+from .. import fork_server
 from ..attribution.scores import EdgeScores, Reading
 from ..engine.options import Options
 from ..engine.process_state import Memory
 from ..model_call.call import Level
 from ..model_call.split_points import Of
-from .identity import differences
+from .identity import Identity, differences
 from .interruptions import Interruptions
 from .manifest import errors_of, opened, rebuilt
 from .on_ray import Actors, ray
@@ -31,8 +32,6 @@ from .work import Work, load, survey
 from .worker import Crew
 
 Engine = Literal["local", "ray"]
-EARLY = 2
-"""Workers that start while this process still makes the model itself; the others when the number of parts is known."""
 SHARE = 20
 """Writing the manifest on the way may take one in so many seconds."""
 BAR = "{l_bar}{bar}| {n_fmt}/{total_fmt} [{elapsed}<{remaining}, {rate_fmt}{postfix}]"
@@ -57,6 +56,17 @@ class Means:
         pyarrow()
         if self.engine == "ray":
             ray()
+
+    def warm_up(self) -> None:
+        """Let the server of local workers import PyTorch while this process makes the model."""
+        if self.engine == "local":
+            fork_server.start()
+
+    def crew(self, work: Work, expected: Identity) -> Crew:
+        """Who does the work."""
+        if self.engine == "ray":
+            return Actors(work, expected, self.memory, self.address)
+        return Processes(work.settings, expected, self.memory)
 
     def to_dict(self) -> dict[str, Any]:
         """For the manifest."""
@@ -154,8 +164,8 @@ def run(
     )
     path = Path(out)
     _check_new(path)
-    with Interruptions() as stops, ExitStack() as ending:
-        early = _early(settings, means, ending)
+    with Interruptions() as stops:
+        means.warm_up()
         work, found = load(settings)
         settings.parts(work.count)
         survey(work, timeout)
@@ -163,7 +173,7 @@ def run(
         try:
             path.mkdir(parents=True, exist_ok=True)
             with locked(path):
-                return _carried_out(folder, work, means, stops, early)
+                return _carried_out(folder, work, means, stops)
         except OSError as error:
             raise _unwritable(path, error) from error
 
@@ -207,7 +217,7 @@ def resume(
         before.get("address") if address is None else address,
         progress,
     )
-    with Interruptions() as stops, locked(path), ExitStack() as ending:
+    with Interruptions() as stops, locked(path):
         folder, manifest = opened(path)  # again: now no other process writes it
         folder.look()
         again = errors_of(folder) if errors else []
@@ -216,7 +226,7 @@ def resume(
             folder.write_manifest(status := folder.status(**_of_run(manifest)), manifest["run"])
             return status
         _check_same("version", version, folder.settings.version)
-        early = _early(folder.settings, means, ending, len(missing))
+        means.warm_up()
         work, found = load(folder.settings)
         if other := differences(found, folder.identity):
             raise JobError(
@@ -228,7 +238,7 @@ def resume(
         # A repaired manifest does not know the details any more; what is the same now was the same then.
         folder.identity = found
         try:
-            return _carried_out(folder, work, means, stops, early, again)
+            return _carried_out(folder, work, means, stops, again)
         except OSError as error:
             raise _unwritable(path, error) from error
 
@@ -277,20 +287,7 @@ def _of_run(manifest: Mapping[str, Any]) -> dict[str, Any]:
     return {"failed": failed, **{name: manifest[name] for name in ("lost_workers", "seconds", "rate")}}
 
 
-def _early(settings: Settings, means: Means, ending: ExitStack, parts: int = EARLY) -> Processes | None:
-    """Local workers that start at once: importing PyTorch takes them longer than all else."""
-    if means.engine != "local":
-        return None
-    crew = Processes(settings, means.memory)
-    ending.callback(crew.close)
-    for worker in range(min(EARLY, means.workers, parts)):
-        crew.hire(worker)
-    return crew
-
-
-def _carried_out(
-    folder: Folder, work: Work, means: Means, stops: Interruptions, early: Processes | None, again: Sequence[int] = ()
-) -> Status:
+def _carried_out(folder: Folder, work: Work, means: Means, stops: Interruptions, again: Sequence[int] = ()) -> Status:
     """Explain what is missing; whatever happens, workers end and the manifest says how far it came."""
     report, run = Report(), means.to_dict()
     state: State | None = None
@@ -301,16 +298,14 @@ def _carried_out(
         total=len(parts.ids), initial=done, unit=" instances", bar_format=BAR, disable=None if means.progress else True
     )
     told = _Told(folder, report, run, bar, done, known)
-    crew: Crew | None = early
+    crew: Crew | None = None
     try:
         with stops.held():
             folder.tidy()
             folder.write_manifest(folder.status("running"), run)
-        crew = early or Actors(work, means.memory, means.address)
-        crew.begin(folder.identity)
-        hired = list(early.workers) if early is not None else []
+        crew = means.crew(work, folder.identity)
         scheduler = Scheduler(folder, parts, crew, report, timeout=means.timeout, told=told, held=stops.held)
-        scheduler.work_through(missing, min(means.workers, len(missing)), hired)
+        scheduler.work_through(missing, min(means.workers, len(missing)))
         report.ended = time.perf_counter()
     except KeyboardInterrupt:
         state = "interrupted"

@@ -84,9 +84,6 @@ class Crew(Protocol):
     def hire(self, worker: int) -> None:
         """Start a worker, also in the place of one that died."""
 
-    def begin(self, expected: Identity) -> None:
-        """Tell workers which model they must have: those that were hired early wait for it."""
-
     def give(self, worker: int, task: Task) -> None:
         """Let a worker that is ready explain a part."""
 

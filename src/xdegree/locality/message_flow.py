@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -90,14 +91,27 @@ class Incoming:
     """The edges of a graph by the node that they bring messages to."""
 
     def __init__(self, edge_index: Tensor, num_nodes: int, flow: str) -> None:
-        source, end = (0, 1) if flow == "source_to_target" else (1, 0)
-        self.end = end
+        self.end = int(flow == "source_to_target")
         """The row of ``edge_index`` with the nodes that receive the messages."""
-        self.order: Tensor | None = torch.argsort(edge_index[end], stable=True)
+        self._sources, self._receivers, self._num_nodes = edge_index[1 - self.end], edge_index[self.end], num_nodes
+
+    # Sorted when they are first asked for: a small graph is looked at as a whole.
+
+    @cached_property
+    def order(self) -> Tensor | None:
         """The id of each edge; None where they are sorted already."""
-        self.source = edge_index[source, self.order].long()
-        counts = torch.bincount(edge_index[end], minlength=num_nodes)
-        self.start = torch.cat([counts.new_zeros(1), counts.cumsum(0)])
+        return torch.argsort(self._receivers, stable=True)
+
+    @cached_property
+    def source(self) -> Tensor:
+        """The sender of each edge."""
+        return self._sources[self.order].long()
+
+    @cached_property
+    def start(self) -> Tensor:
+        """Where the edges into each node start, and where the last ones end."""
+        counts = torch.bincount(self._receivers, minlength=self._num_nodes)
+        return torch.cat([counts.new_zeros(1), counts.cumsum(0)])
 
     @classmethod
     def of_sorted(cls, start: Tensor, source: Tensor, end: int) -> "Incoming":
@@ -146,6 +160,15 @@ class Incoming:
                 break
         edges, order = torch.cat(found, 1)[0].sort()
         return Ball(nodes, distance, edges, torch.cat(found, 1)[1:, order])
+
+    def distances(self, seeds: Tensor, hops: int) -> Tensor:
+        """Of all nodes to the nearest seed, against the direction of the messages; one more than ``hops`` beyond."""
+        distance = torch.full((self._num_nodes,), hops + 1, device=seeds.device)
+        distance[seeds] = 0
+        for hop in range(1, hops + 1):
+            sources = self._sources[distance[self._receivers] < hop]
+            distance[sources[distance[sources] > hop]] = hop
+        return distance
 
     def among(self, nodes: Tensor) -> tuple[Tensor, Tensor]:
         """All edges between some nodes, which are in order, and their ends as ``edge_index`` has them."""

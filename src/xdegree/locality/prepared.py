@@ -300,12 +300,10 @@ class PreparedCall:
         assert self.incoming is not None
         if not self._is_small:
             self._refuse_if_changed()
-        n, rounds = len(self.call.x), self.flow.rounds
-        ball = self.incoming.ball(seeds, rounds)
-        distance = torch.full((n,), rounds + 1, device=rows.device)
-        distance[ball.nodes] = ball.distance
-        output = self._own(rows, level)
-        return Place(self.call, rows, output, scope, ball.nodes, n, distance=distance, rounds=rounds)
+        rounds, output = self.flow.rounds, self._own(rows, level)
+        distance = self.incoming.distances(seeds, rounds)
+        near = (distance <= rounds).nonzero().flatten()
+        return Place(self.call, rows, output, scope, near, len(distance), distance=distance, rounds=rounds)
 
     def _part(
         self,
