@@ -227,18 +227,22 @@ def model_call(model: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> 
         check_list(args, len(required))
     if not args or not isinstance(args[0], BaseData):
         return ModelCall(args, kwargs, tuple(p.name for p in parameters))
-    data, parameters = args[0], [p for p in parameters if p.name not in kwargs]
+    data, inner = args[0], _handed_on(model)
+    parameters = [p for p in parameters_of(inner) if p.name not in kwargs]
     named = {p.name for p in parameters}
-    if (takes_data(parameters, data) and (named or not _takes_names(model))) or len(args) > 1:
+    if (takes_data(parameters, data) and (named or not _takes_names(inner))) or len(args) > 1:
         return ModelCall(args, kwargs, tuple(p.name for p in parameters), data=data)
-    others = {} if "edge_index" in named or not _takes_names(model) else dict(data.to_dict().items())
+    others = {} if "edge_index" in named or not _takes_names(inner) else dict(data.to_dict().items())
     return ModelCall((), {**others, **kwargs, **from_data(data, parameters)}, data=data)
 
 
 def parameters_of(model: Any) -> list[inspect.Parameter]:
     """The parameters of a model that have names of their own."""
-    open_ended = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-    return [p for p in _signature(unwrapped(model)) if p.kind not in open_ended]
+    return [p for p in _signature(unwrapped(model)) if p.kind not in OPEN_ENDED]
+
+
+OPEN_ENDED = {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}
+"""Parameters that take whatever is given."""
 
 
 def _signature(model: Any) -> list[inspect.Parameter]:
@@ -251,21 +255,28 @@ def _signature(model: Any) -> list[inspect.Parameter]:
 
 def _takes_names(model: Any) -> bool:
     """Whether a model takes arguments of any name, ``**kwargs``, and no positions that it has no names for."""
-    kinds = {p.kind for p in _signature(unwrapped(model))}
+    kinds = {p.kind for p in _signature(model)}
     return inspect.Parameter.VAR_KEYWORD in kinds and inspect.Parameter.VAR_POSITIONAL not in kinds
 
 
 def unwrapped(model: Any) -> Any:
-    """The module inside of one that only spreads work over devices, compiles it, or hands on whatever it is given."""
+    """What stands inside of a module that only spreads work over devices, compiles it, or is a function."""
     while isinstance(model, nn.Module):
-        inner = model.function if isinstance(model, Around) else inner_module(model)
-        children = list(model.children())
-        kinds = {p.kind for p in _signature(model)} if inner is None and len(children) == 1 else set()
-        if inner is None and inspect.Parameter.VAR_POSITIONAL in kinds and len(kinds) <= 2:
-            inner = None if isinstance(model, nn.Sequential) else children[0]
+        spread = isinstance(model, nn.DataParallel | nn.parallel.DistributedDataParallel)
+        inner = model.function if isinstance(model, Around) else model.module if spread else inner_module(model)
         if inner is None:
             return model
         model = inner
+    return model
+
+
+def _handed_on(model: Any) -> Any:
+    """The only module of one that hands on ``*args, **kwargs``, whatever they are: it knows what it needs."""
+    model = unwrapped(model)
+    while isinstance(model, nn.Module) and len(children := list(model.children())) == 1:
+        if {p.kind for p in _signature(model)} != OPEN_ENDED:
+            break
+        model = unwrapped(children[0])
     return model
 
 
