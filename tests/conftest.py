@@ -73,6 +73,7 @@ def browser() -> "Iterator[Browser]":
 def page(browser: "Browser") -> "Iterator[Page]":
     """A new window of laptop size; what the page logs as an error, or throws, fails the test."""
     context = browser.new_context(viewport={"width": 1280, "height": 800}, accept_downloads=True)
+    context.set_default_timeout(60_000)  # for busy machines
     opened, complaints = context.new_page(), []
     opened.on("pageerror", lambda error: complaints.append(str(error)))
     opened.on("console", lambda said: complaints.append(said.text) if said.type == "error" else None)

@@ -1,8 +1,9 @@
 """Small models and graphs that several test files build on."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from typing import Any
 from unittest import mock
 
 import torch
@@ -97,3 +98,22 @@ def storage(form: str) -> Iterator[None]:
         stack.enter_context(mock.patch.object(portions_module, "DENSE_ABOVE", thin))
         stack.enter_context(mock.patch.object(decompose_module, "Run", run))
         yield
+
+
+def until(page: Any, condition: Callable[[], object], what: str) -> None:
+    """Look again and again: what a browser shows comes when the machine has time for it."""
+    for _ in range(600):
+        if condition():
+            return
+        page.wait_for_timeout(80)
+    raise AssertionError(f"never came true: {what}")
+
+
+def reads(page: Any, where: str, text: str) -> None:
+    """Wait until a part of a page begins with a text."""
+    until(page, lambda: page.inner_text(where).startswith(text), f"{where} reads {text!r}")
+
+
+def holds(page: Any, where: str, count: int) -> None:
+    """Wait until a page has so many of something."""
+    until(page, lambda: page.locator(where).count() == count, f"{count} of {where}")

@@ -51,7 +51,7 @@ def comparable(found: Audit) -> dict:
 
 def test_of_a_linear_model_every_signed_method_tells_exactly_what_is_lost():
     found = audit(ready(Sum()), X, EDGES, **QUICK)
-    for name in ("contribution", "contribution, bounded", "gradient x input", "occlusion", "integrated gradients"):
+    for name in ("contribution", "contribution, gated", "gradient x input", "occlusion", "integrated gradients"):
         one = found.method(name)
         assert one.ways["zero"].infidelity == pytest.approx(0, abs=1e-9), name
         assert one.ways["zero"].correlation == pytest.approx(1), name

@@ -299,8 +299,16 @@ def test_tables_show_themselves_in_notebooks():
     assert html.count("<tr>") == 4  # the head, two groups, the prediction
     many = decompose(net(), x, EDGES, groups=singles())._repr_html_()
     assert "rows reached, of 12" in many
-    several = explain(net(), x, EDGES, index=[1, 2])._repr_html_()
-    assert several.count("<tr>") == 3
+    plain = net()
+    for logits, unit in ((False, "output"), (True, "logit")):
+        found = explain(lambda *args: plain(*args).softmax(-1), x, EDGES, index=[1, 2], logits=logits)
+        several = found._repr_html_()
+        assert several.count("<tr>") == 3
+        assert f"<th>{unit}</th>" in several
+        assert f"<td>{found[0].output:+.3g}</td>" in several
+        assert f"<td>{found[0].residual:+.3g}</td>" in several
+    ended = decompose(lambda *args: model(*args).softmax(-1), x, EDGES, groups=[[0], [1, 2]])._repr_html_()
+    assert ended == html.replace(">prediction<", ">logits<").replace("of the output", "of the logits")
 
 
 def test_a_waterfall_goes_from_zero_to_the_prediction(tmp_path):

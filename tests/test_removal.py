@@ -7,9 +7,10 @@ from torch import nn
 from torch_geometric.data import Data
 from torch_geometric.nn import GATConv, GCNConv, HeteroConv, SAGEConv, global_mean_pool
 
+from xdegree import audit
 from xdegree.baselines.instance import instance
 from xdegree.metrics import acc_against_sparsity, auc, fidelity, stability, top_nodes
-from xdegree.removal import Removal, mean_features, measured
+from xdegree.removal import Removal, mean_features
 
 X = features()
 KEPT = torch.tensor([1, 1, 0, 1, 1, 0, 1, 1, 1, 1, 0, 1]).bool()
@@ -165,10 +166,60 @@ def test_what_cannot_be_taken_away_is_said():
         Removal(lambda x, edge_index: table(x), torch.arange(9), EDGES[:, :2], index=1).predictions(torch.ones(1, 9))
 
 
-def test_probabilities_are_not_made_probabilities_again():
-    rows = torch.tensor([[0.2, 0.8], [0.5, 0.5]])
-    close(measured(rows, 1, "classification"), rows[:, 1])
-    close(measured(rows.log(), 1, "classification"), rows[:, 1])
+LASTS = {  # the last step, the task as given and as understood
+    "logits": (lambda h: h, None, "classification"),
+    "log_softmax": (lambda h: h.log_softmax(-1), None, "classification"),
+    "softmax": (lambda h: h.softmax(-1), None, "classification"),
+    "labels": (lambda h: h, "binary", "binary"),
+    "sigmoids": (lambda h: h.sigmoid(), None, "binary"),
+    "one logit": (lambda h: h[:, :1], "binary", "binary"),
+    "one sigmoid": (lambda h: h[:, :1].sigmoid(), "binary", "binary"),
+    "squeezed": (lambda h: h[:, :1].sigmoid().squeeze(-1), None, "binary"),
+    "stacked": (lambda h: torch.stack([h[:, 0].sigmoid(), h[:, 1].sigmoid()], 1), None, "binary"),
+    "number": (lambda h: h[:, :1], None, "regression"),
+}
+
+
+@pytest.mark.parametrize("last", LASTS)
+def test_what_is_measured_is_one_probability_everywhere(last):
+    """Of the whole, without a group and in all metrics; what is a probability already is not made one again."""
+    f, given, task = LASTS[last]
+    model = Ended(net(), f)
+    asked = {"index": 3, "target": 0}
+
+    def by_hand(x):
+        h = model.inner(x, EDGES)[3].detach()
+        value = {"classification": h.softmax(-1)[0], "binary": h[0].sigmoid(), "regression": h[0]}[task]
+        return float(value), int(h.argmax() if task == "classification" else value > 0.5)
+
+    (whole, before), (without, after) = by_hand(X), by_hand(X * ~KEPT[:, None])
+    away = Removal(model, X, EDGES, task=given, **asked)
+    assert away.task == task
+    assert away.whole == pytest.approx(whole)
+    assert float(away.values(~KEPT[None])[0]) == pytest.approx(without)
+    audited = audit(model, X, EDGES, task=given, methods=["occlusion"], ways=["zero"], progress=False, **asked)
+    assert (audited.task, audited.whole) == (task, away.whole)
+    one = instance(model, X, EDGES, **asked)
+    for found in (fidelity(away, KEPT), fidelity(one, KEPT, task=given)):
+        assert found.plus == pytest.approx(abs(whole - without) if task == "regression" else whole - without)
+        assert found.plus_changed == (None if task == "regression" else float(before != after))
+    if task == "regression":
+        with pytest.raises(ValueError, match="tolerance="):
+            acc_against_sparsity([away], [~KEPT[None]])
+    else:
+        assert acc_against_sparsity([away], [~KEPT[None]]) == [float(before == after)]
+
+
+class Ended(nn.Module):
+    def __init__(self, inner, last):
+        super().__init__()
+        self.inner, self.last = inner, last
+
+    def forward(self, x, edge_index):
+        return self.last(self.inner(x, edge_index))
+
+
+def test_columns_that_do_not_vary_have_no_mean():
     assert mean_features(torch.tensor([[1.0, 2.0], [1.0, 4.0]])).tolist() == [0, 3]
 
 

@@ -10,9 +10,18 @@ import torch
 from helpers import EDGES, features, net
 
 from xdegree import Explanation, HeteroExplanation, agglomerate, explain, pick_subgraph
-from xdegree.canvas import alike, molecule_canvas, sentence_canvas, signed_colour, signed_text
+from xdegree.canvas import (
+    alike,
+    explained_graph,
+    molecule_canvas,
+    part_line,
+    sentence_canvas,
+    signed_colour,
+    signed_text,
+)
 from xdegree.cli import main
 from xdegree.reports import report
+from xdegree.reports.tables import _telling
 from xdegree.results.tree import Group
 
 SMALL = torch.tensor([[0, 1, 1, 2, 2, 3], [1, 0, 2, 1, 3, 2]])
@@ -98,9 +107,31 @@ def test_what_does_not_fit_is_refused(of_node, of_graph):
         report(HeteroExplanation(torch.zeros(2), 0, 0))
     with pytest.raises(ValueError, match="does not know its graph"):
         report(Explanation(torch.zeros(2), 0, 0, 2, torch.arange(2), node_scores=torch.zeros(2)))
-    many = Explanation(torch.zeros(2), 0, 0, 4000, torch.arange(4000), node_scores=torch.zeros(4000), edge_index=SMALL)
-    with pytest.raises(ValueError, match="4000 nodes are too many"):
-        report(many)
+
+
+def test_of_a_large_graph_the_neighborhood_that_matters_is_drawn_and_groups_that_say_something_new_listed():
+    path = torch.stack([torch.arange(3999), torch.arange(1, 4000)])
+    scores = torch.zeros(4000).index_put((torch.tensor([2000, 2010]),), torch.tensor([2.0, -1.0]))
+    e = Explanation(torch.zeros(2), 0, 0, 4000, torch.arange(4000), node_scores=scores, edge_index=path)
+    canvas = explained_graph(e)
+    assert len(canvas.places) == 300
+    assert {*range(2000, 2011)} <= set(canvas.places), "the strongest, and the way that joins them"
+    assert part_line(canvas, range(4000), scores.tolist(), None).startswith("Drawn are 300 of 4,000 nodes")
+    page = report(e).html
+    assert re.search("node 2010</th>", page)
+    assert "3988 more with smaller scores" in page
+    grown = [Group(frozenset(range(size)), 1.0 if size < 12 else 3.0) for size in range(2, 22)]
+    kept = _telling(grown)
+    assert [len(group.nodes) for group in kept] == [2, 12], "the smallest group of each score"
+    assert _telling(grown[:12]) == grown[:12]
+
+
+def test_readings_without_a_sign_have_none_and_groups_have_the_head_of_their_reading(of_node):
+    e = explain(net(), features(), EDGES, index=5, reading="impact")
+    page = report(e, agglomerate(net(), features(), EDGES, index=5, reading="impact")).html
+    assert re.findall(r"class='score'[^>]*>([^<]*)<", page)
+    assert not re.search(r"class='score'[^>]*>[+−]", page)
+    assert re.search("<th scope='col' class=number>impact</th><th scope='col' class=number>interaction</th>", page)
 
 
 def test_plotly_is_named_with_its_extra(monkeypatch):

@@ -11,8 +11,19 @@ from torch_geometric.explain import Explainer
 from torch_geometric.nn import FiLMConv, GCNConv, SAGEConv, to_hetero
 
 from xdegree import DegreeExplainer, Explanation, Options, agglomerate, decompose, explain, interaction
+from xdegree.engine.portions import LostPortionsError
 
 X = features()
+
+
+def from_the_largest(h):
+    return h - h.amax(1, keepdim=True)
+
+
+def adding_up(p):
+    return p / p.sum(-1, keepdim=True)
+
+
 LASTS = {
     "log_softmax": lambda h: F.log_softmax(h, dim=1),
     "log_softmax, last dim": lambda h: h.log_softmax(-1),
@@ -23,6 +34,10 @@ LASTS = {
     "logsigmoid": F.logsigmoid,
     "reshaped": lambda h: torch.softmax(h, -1).reshape(len(h), 3).clone(),
     "some rows": lambda h: torch.softmax(h, -1)[torch.arange(len(h))],
+    "by hand": lambda h: h - h.logsumexp(-1, keepdim=True),
+    "by hand, from the largest": lambda h: (z := from_the_largest(h)) - z.exp().sum(1).log()[:, None],
+    "quotient": lambda h: adding_up(h.exp()),
+    "quotient, from the largest": lambda h: adding_up(from_the_largest(h).exp()),
 }
 
 
@@ -245,6 +260,9 @@ BEHIND = {
     "stack": lambda h: torch.stack([h.softmax(-1)])[0],
     "exp": lambda h: h.log_softmax(-1).exp(),
     "index": lambda h: h.sigmoid()[torch.arange(len(h))],
+    "gather": lambda h: h.log_softmax(-1).gather(1, torch.arange(3).expand(len(h), 3)),
+    "made to add up again": lambda h: adding_up(h.softmax(-1) + 1e-3),
+    "no and yes": lambda h: 1 - torch.cat([1 - h[:, :1].sigmoid(), 1 - h[:, 1:].sigmoid()], 1),
 }
 
 
@@ -261,6 +279,36 @@ def test_what_comes_behind_the_last_softmax(kind):
         assert_close(e.class_scores, expected[:, e.index])
         assert_close(e.logits, inner(X, EDGES)[e.index].detach())
     assert explain(model, X, EDGES, index=5, of="feature").logits is not None
+
+
+ENSEMBLES = {
+    "mean": lambda h, g: (h.softmax(-1) + g.softmax(-1)) / 2,
+    "weights": lambda h, g: 0.3 * h.softmax(-1) + 0.7 * g.softmax(-1),
+    "stack": lambda h, g: torch.stack([h.softmax(-1), g.softmax(-1)]).mean(0),
+    "product": lambda h, g: h.softmax(-1) * g.softmax(-1),
+    "difference": lambda h, g: h.softmax(-1) - g.softmax(-1),
+}
+
+
+@pytest.mark.parametrize("kind", ENSEMBLES)
+def test_no_member_of_an_ensemble_stands_for_all(kind):
+    """Probabilities of two networks have no logits in common: they are split only where that is asked for."""
+    one, other = net(), net("sage")
+
+    def model(x, edge_index):
+        return ENSEMBLES[kind](one(x, edge_index), other(x, edge_index))
+
+    with pytest.raises(LostPortionsError, match=r"several softmaxes.*attention=.split"):
+        explain(model, X, EDGES, index=5)
+    e = explain(model, X, EDGES, index=5, options=Options(attention="split"))
+    assert e.logits is None
+    assert e.output == pytest.approx(float(model(X, EDGES).detach()[5, e.target]))
+
+
+def test_a_mean_taken_off_each_row_is_no_softmax():
+    inner = net()
+    e = explain(lambda x, edge_index: (h := inner(x, edge_index)) - h.mean(-1, keepdim=True), X, EDGES, index=5)
+    assert e.logits is None
 
 
 def test_a_scaled_sigmoid_is_a_regression():

@@ -11,7 +11,7 @@ from torch import Tensor
 from torch_geometric.explain.metric import characterization_score
 
 from .baselines.instance import Instance
-from .removal import Removal, Task, Way, measured
+from .removal import Removal, Task, Way, checked_task
 
 ByNode = Tensor | Mapping[Any, Tensor]
 """A number per node ``[N]``, or by type of node, ``{type: [n]}``: the nodes of all types then count together."""
@@ -165,12 +165,27 @@ def fidelity(instance: Instance | Removal, group: ByNode, *, way: Way = "zero", 
         task: what outputs are, as for `Removal`, which knows its own.
     """
     rows, task = _taken(instance, group, way, task)
-    whole, without, alone, nothing = measured(rows, instance.target, task).tolist()
+    whole, without, alone, nothing = _measured(instance, rows, task).tolist()
     if task == "regression":
         return Fidelity(abs(whole - without), abs(whole - alone), None, None, abs(whole - nothing))
-    best = rows.argmax(-1) if task == "classification" else (rows[:, 0] > 0).long()
+    best = _decided(instance, rows, task)
     changed = (best[1:3] != best[0]).double().tolist()
     return Fidelity(whole - without, whole - alone, *changed)
+
+
+def _task(one: Instance | Removal, task: Task | None = None) -> Task:
+    return one.task if isinstance(one, Removal) else checked_task(task, one.prediction[None], one.operations)
+
+
+def _measured(one: Instance | Removal, rows: Tensor, task: Task) -> Tensor:
+    return one.measured(rows) if isinstance(one, Removal) else one.measured(rows, task)
+
+
+def _decided(one: Instance | Removal, rows: Tensor, task: Task) -> Tensor:
+    """The class ``[K]`` that outputs ``[K, C]`` decide for; of a yes or no whether it is yes."""
+    if task == "regression":
+        raise ValueError("a number has no class that could stay the same; give tolerance=… for a regression")
+    return rows.argmax(-1) if task == "classification" else _measured(one, rows, task) > 0.5
 
 
 def _taken(one: Instance | Removal, group: ByNode, way: Way, task: Task | None) -> tuple[Tensor, Task]:
@@ -179,12 +194,11 @@ def _taken(one: Instance | Removal, group: ByNode, way: Way, task: Task | None) 
         if task not in (None, one.task):
             raise ValueError(f"the Removal is one of {one.task} (got task={task!r})")
         inside = one.flat(group).bool()
-        chosen = one.task
     else:
         if way != "zero" or isinstance(group, Mapping):
             raise ValueError('an Instance sets features to zero, way="zero", of one type of nodes; make a Removal')
         inside = one.here(group.bool())
-        chosen = task or ("classification" if len(one.prediction) > 1 else "regression")
+    chosen = _task(one, task)
     masks = [torch.ones_like(inside), ~inside, inside, torch.zeros_like(inside)]
     if isinstance(one, Instance):
         return one.masked(torch.stack(masks)), chosen
@@ -245,9 +259,8 @@ def _unchanged(one: Instance | Removal, masks: Tensor, tolerance: float | None) 
     rows = one.predictions(masks) if isinstance(one, Removal) else one.masked(one.here(masks))
     if tolerance is not None:
         return (rows[:, one.target] - one.prediction[one.target]).abs() <= tolerance
-    if len(one.prediction) == 1:
-        raise ValueError("one output has no classes that could stay the same; give tolerance=… for a regression")
-    return rows.argmax(-1) == one.prediction.argmax()
+    best = _decided(one, torch.cat([one.prediction[None], rows]), _task(one))
+    return best[1:] == best[0]
 
 
 @dataclass(frozen=True)

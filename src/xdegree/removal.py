@@ -11,14 +11,15 @@ Many variants of the graph are computed in one pass, side by side, where the mod
 pass has the whole graph among them: if that does not get the model's own prediction, they are computed one by one.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor, nn
 
-from .engine.registry import op_schema
+from .engine.registry import aten, op_schema
+from .engine.torch_private import OpOverload
 from .locality.parts import Place, subgraph_call
 from .locality.stacking import Stack, Variants
 from .model_call.call import (
@@ -32,6 +33,7 @@ from .model_call.call import (
     model_call,
 )
 from .model_call.shadow_model import Plain, check_call, shadow_of
+from .model_call.split_points import find_source
 
 Way = Literal["zero", "mean", "edges", "nodes"]
 """Features set to zero or to the mean; all edges at a node cut; the node removed from the graph and from pooling."""
@@ -44,8 +46,6 @@ WAY_NAMES: dict[Way, str] = {
 Task = Literal["classification", "binary", "regression"]
 ROUNDING = 1e-3
 """By what share of the largest output the whole graph may differ between a pass of its own and one of many."""
-LAST = 6
-"""Operations at the end of a pass among which a last softmax or sigmoid is looked for; a few may move its result."""
 
 
 class Removal:
@@ -56,8 +56,9 @@ class Removal:
         *args: the model's arguments, as for `explain`.
         index: the node, link or graph whose prediction is meant; None if there is only one.
         target: the class (or output); the largest output by default.
-        task: ``"classification"``, outputs are logits (or log-probabilities) of classes; ``"binary"``, one logit;
-            ``"regression"``, numbers. By default classification for several outputs and regression for one.
+        task: ``"classification"``, outputs are logits (or probabilities) of classes, of which one is true;
+            ``"binary"``, each is that of a yes or no; ``"regression"``, numbers. By default classification for several
+            outputs and regression for one, but binary for what a last sigmoid gives.
         level: what the rows of the output are, as for `explain`.
         output: which part of the output is meant, as for `explain`.
         model_kwargs: keyword arguments of the model whose names are taken here.
@@ -93,19 +94,27 @@ class Removal:
         check_call(model, call)
         self.model, self.call = model, _without_shared(call)
         with torch.no_grad(), Plain(call.random_states) as seen:
-            table = as_table(call.run(shadow_of(model)), call, level)
+            try:
+                table = as_table(call.run(shadow_of(model)), call, level)
+            except (RuntimeError, AttributeError, TypeError):
+                find_source(call)  # which says what is wrong with the features
+                raise
         self._shadow = None if any(op_schema(op).draws for op in seen.operations) else _without_caches(shadow_of(model))
         self.level, self.row = table.level, check_index(index, table)
         self.prediction = table.values[self.row]
         """The model's own output, ``[C]``."""
         self.target = check_target(target, self.prediction)
-        self.task = _checked_task(task, len(self.prediction))
-        squashed = any(op_schema(op).squashes for op in seen.operations[-LAST:])
-        self._are_probabilities = are_probabilities(table.values, squashed)
+        self.task = checked_task(task, table.values, seen.operations)
+        self._are_probabilities = are_probabilities(table.values, self.task, seen.operations)
         self._num_rows = len(table.values)
         self._known: dict[tuple[str, bytes], Tensor] = {}
         self._mean: Tensor | None = None
         self._stackable = self._shadow is not None and not isinstance(call.x, Mapping)
+
+    @property
+    def whole(self) -> float:
+        """What is measured of the whole graph."""
+        return float(self.measured(self.prediction[None])[0])
 
     @property
     def num_rows(self) -> int:
@@ -373,22 +382,34 @@ def _typed_part(
     return replace(call, args=tuple(typed(value) for value in call.args), kwargs=kwargs)
 
 
-def measured(rows: Tensor, target: int, task: Task, already: bool | None = None) -> Tensor:
+def measured(rows: Tensor, target: int, task: Task, already: bool) -> Tensor:
     """What is measured of outputs ``[K, C]``: the probability of the class, or the number of a regression, ``[K]``.
 
     Outputs that are probabilities already are taken as they are.
     """
-    if task == "regression" or (are_probabilities(rows) if already is None else already):
+    if task == "regression" or already:
         return rows[:, target]
     return rows[:, target].sigmoid() if task == "binary" else rows.softmax(-1)[:, target]
 
 
-def are_probabilities(rows: Tensor, squashed: bool = False) -> bool:
-    """Whether outputs ``[K, C]`` are probabilities: none negative and sums of 1, or a single one that was squashed."""
-    sums = rows.sum(-1)
-    one = rows.shape[-1] == 1
-    fits = squashed and bool((sums <= 1).all()) if one else torch.allclose(sums, torch.ones_like(sums), atol=1e-4)
-    return fits and bool((rows >= 0).all())
+def are_probabilities(rows: Tensor, task: Task, operations: Sequence[OpOverload]) -> bool:
+    """Whether a model's outputs ``[K, C]`` are probabilities: of classes with sums of 1, or each behind a sigmoid."""
+    if task == "classification":
+        sums = rows.sum(-1)
+        return bool((rows >= 0).all()) and torch.allclose(sums, torch.ones_like(sums), atol=1e-4)
+    return task == "binary" and _are_squashed(rows, operations)
+
+
+def _are_squashed(rows: Tensor, operations: Sequence[OpOverload]) -> bool:
+    """Whether a softmax or sigmoid put outputs between 0 and 1: what follows it only moves numbers or joins them."""
+    for op in reversed(operations):
+        schema = op_schema(op)
+        if schema.squashes:
+            return bool(((rows >= 0) & (rows <= 1)).all())
+        keeps = schema.moves or schema.increases or schema.carries_nothing
+        if not keeps and op.overloadpacket not in (aten.cat, aten.stack):
+            return False
+    return False
 
 
 def mean_features(x: Tensor) -> Tensor:
@@ -396,12 +417,16 @@ def mean_features(x: Tensor) -> Tensor:
     return torch.where((x == x[:1]).all(0), x.new_zeros(()), x.mean(0))
 
 
-def _checked_task(task: Any, outputs: int) -> Task:
+def checked_task(task: Any, rows: Tensor, operations: Sequence[OpOverload]) -> Task:
+    """What the user said that outputs ``[K, C]`` are, or what they seem to be."""
+    single = rows.shape[-1] == 1
+    if task is None and _are_squashed(rows, operations) and not are_probabilities(rows, "classification", operations):
+        return "binary"
     if task is None:
-        return "classification" if outputs > 1 else "regression"
+        return "regression" if single else "classification"
     if task not in get_args(Task):
         raise ValueError(f"task must be one of {get_args(Task)} (got {task!r})")
-    if task == "classification" and outputs == 1:
+    if task == "classification" and single:
         raise ValueError('one output is no choice among classes; task is "binary" (a logit) or "regression"')
     found: Task = task
     return found

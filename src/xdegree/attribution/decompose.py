@@ -73,7 +73,8 @@ def decompose(
             vary keep 0); or a tensor. A group's target is then what its features are beyond the baseline.
         steps: in how many steps the way from the baseline to the features is split. One is a decomposition with its
             interactions; with many, contributions become integrated gradients and add up to the output beyond that of
-            the baseline. Each step is a pass, with activations taken target last and biases in the background.
+            the baseline. Each step is a pass in which every operation gives what it loses without its increment,
+            whatever the options; only attention over neighbors stays as given, unless ``Options(attention="split")``.
         options: choices among rules.
         memory: budget in bytes for the portions (or as text, ``"2GB"``); by default a quarter of what is free.
         ids: what you call the nodes, as in `explain`; groups are then lists of ids.
@@ -136,7 +137,8 @@ def path_options(options: Options, path: Path) -> Options:
     """In several steps each is small: what it adds is what would be lost without it."""
     if path.steps == 1:
         return options
-    return replace(options, activation="target-last", bias="background", bound="none")
+    last: Any = {"activation": "target-last", "product": "target-last"}
+    return replace(options, **last, bias="background", bound="none")
 
 
 def decompose_source(
@@ -400,8 +402,8 @@ def _result(
     if not any(carries(leaf) for leaf in leaves):
         raise LostPortionsError(
             f"{what} carries no portions: they got lost on the way (the values were copied out of the tensors) or the"
-            " features do not reach it. Where they only enter attention, which is taken as given by default,"
-            ' options=Options(attention="split") splits it'
+            " features do not reach it. Where they only enter attention or several softmaxes, which are taken as given"
+            ' by default, options=Options(attention="split") splits them'
         )
     totals = [total_of(leaf) for leaf in leaves]
     targets = [_leaf_target(leaf, groups) for leaf in leaves]

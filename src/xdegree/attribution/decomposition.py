@@ -43,6 +43,8 @@ class Decomposition:
         """How notebooks show it: a table of groups."""
         from ..results.notebook import decomposition_table
 
+        if self.logits is not None:
+            return decomposition_table(self.logits.total, self.logits.target, "logits")
         return decomposition_table(self.total, self.target)
 
 

@@ -111,20 +111,22 @@ class DegreeExplainer(ExplainerAlgorithm):
     def _explained(
         self, table: Tensor, target: Tensor, index: int | Tensor | None
     ) -> tuple[Tensor, Tensor, Tensor | None]:
-        """Rows, their classes and signs. A binary model has one output for two classes: class 0 is its negative."""
+        """Rows, their classes and signs. Each output of a binary model stands for two classes: 0 is its negative."""
         device = table.device
         rows = torch.arange(len(table)) if index is None else torch.as_tensor(index).reshape(-1)
         if len(rows) and not (0 <= int(rows.min()) and int(rows.max()) < len(table)):
             raise ValueError(f"index is out of range: the model predicts rows 0 to {len(table) - 1} (got {index})")
         rows = rows.to(device)
+        each, columns = rows.repeat_interleave(table.shape[1]), torch.arange(table.shape[1], device=device)
+        columns = columns.repeat(len(rows))
         if self.model_config.mode == ModelMode.regression:
-            columns = torch.arange(table.shape[1], device=device)
-            return rows.repeat_interleave(table.shape[1]), columns.repeat(len(rows)), None
+            return each, columns, None
         labels = target.reshape(-1).to(device)
-        labels = labels[rows] if len(labels) == len(table) else labels
         if self.model_config.mode == ModelMode.multiclass_classification:
-            return rows, labels, None
-        return rows, torch.zeros_like(rows), torch.where(labels > 0, 1, -1)
+            return rows, labels[rows] if len(labels) == len(table) else labels, None
+        if len(labels) == table.numel():
+            labels = labels.reshape(table.shape)[rows].flatten()
+        return each, columns, torch.where(labels > 0, 1, -1)
 
     def _feature_mask(self, reader: Reader) -> Any:
         """Single features as groups, or the whole columns of them."""

@@ -11,7 +11,7 @@ from torch import Tensor
 from ..engine.masked_rows import Masks
 from ..engine.options import Options
 from ..engine.process_state import Memory, budget
-from ..engine.registry import op_schema
+from ..engine.registry import aten, op_schema
 from ..engine.sparse_rows import ActiveRows, Entries, NeedsWhole, Singles, SparseRows, TooMuch, coalesced
 from ..locality.parts import Place
 from ..locality.prepared import PreparedCall
@@ -201,7 +201,8 @@ class Reader:
     def before_the_end(self, outputs: Tensor, of: Of = "node") -> Tensor | None:
         """``[rows, C]``: what is explained instead of these outputs, where a last softmax or sigmoid is left out."""
         last = self.prepared.flow.operations[-LAST:]
-        if not self.logits or not any(op_schema(op).squashes for op in last):
+        by_hand = {op.overloadpacket for op in last} & {aten.sub, aten.div}
+        if not self.logits or not (by_hand or any(op_schema(op).squashes for op in last)):
             return None
         found = self.output_at(self.path.steps, of)
         return None if torch.allclose(found, outputs.to(found.dtype)) else found

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from ..metrics import stability
-from ..removal import Removal, Way, measured
+from ..removal import Removal, Way
 from .result import Measures
 
 SHARES = (0.1, 0.2, 0.3, 0.5, 0.7)
@@ -74,8 +74,8 @@ class Trial:
 
     def fall(self, values: Tensor) -> Tensor:
         """How much what is measured falls, or of a regression changes."""
-        whole = float(measured(self.away.prediction[None], self.away.target, self.away.task)[0])
-        return (whole - values).abs() if self.away.task == "regression" else whole - values
+        fall = self.away.whole - values
+        return fall.abs() if self.away.task == "regression" else fall
 
 
 def _spared(away: Removal) -> list[int]:

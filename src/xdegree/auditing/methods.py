@@ -77,13 +77,9 @@ def _own() -> dict[str, Scorer]:
     found = {
         "contribution": _contribution(Options()),
         "contribution, the paper's rules": _contribution(Options.paper()),
-        "contribution, bounded": _contribution(Options(activation="both-orders", attention="whole", bound="output")),
-        "contribution, as on removal": _contribution(
-            Options(activation="target-last", bias="background", attention="whole")
-        ),
+        "contribution, gated": _contribution(Options(activation="gate")),
+        "contribution, as on removal": _contribution(Options(activation="target-last", bias="background")),
     }
-    if Options() == Options.paper():
-        del found["contribution, the paper's rules"]
     for reading in get_args(Reading):
         if reading not in ("contribution", "probability"):
             found[reading] = Scorer(_reading(reading), signed=False)
@@ -120,10 +116,10 @@ def _contribution(options: Options) -> Scorer:
         sizes = one.away.sizes
         parts = dict(zip(sizes, masks.split(list(sizes.values()), 1), strict=True))
         asked = parts if isinstance(one.call.x, Mapping) else masks
-        d = decompose(one.away.model, *one.call.args, groups=asked, options=options, model_kwargs=one.call.kwargs)
-        total, target = (one.call.picked(value) for value in (d.total, d.target))
-        table = as_table(total, one.call, one.away.level)
-        return table.of(target)[:, one.row, one.away.target]
+        given = {"output": one.call.part, "options": options, "model_kwargs": one.call.kwargs}
+        d = decompose(one.away.model, *one.call.args, groups=asked, **given)
+        shown = d.logits or d  # where `explain` has the scores of nodes
+        return as_table(shown.total, one.call, one.away.level).of(shown.target)[:, one.row, one.away.target]
 
     return Scorer(_reading("contribution", options), groups=groups)
 

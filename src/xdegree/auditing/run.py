@@ -14,7 +14,7 @@ from tqdm import tqdm
 from ..attribution.explain import explain
 from ..baselines import Method
 from ..factories import said
-from ..removal import Removal, Task, Way, measured
+from ..removal import Removal, Task, Way
 from .measures import SHARES, Trial, blank, measures, rank_correlation
 from .methods import RANDOM, Asked, Scorer, scorers
 from .result import Audit, Measures, MethodAudit
@@ -120,7 +120,7 @@ class _One:
     """What was found on one prediction."""
 
     def __init__(self, away: Removal) -> None:
-        self.whole = float(measured(away.prediction[None], away.target, away.task)[0])
+        self.whole = away.whole
         self.task = away.task
         self.blank: dict[Way, float] = {}
         self.measures: dict[str, dict[Way, list[Measures]]] = {}

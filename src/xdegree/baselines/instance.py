@@ -3,7 +3,7 @@
 Baselines and metrics work on it; the engine does not.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from inspect import signature
 from typing import Any
@@ -11,10 +11,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from ..engine.torch_private import OpOverload
 from ..locality.prepared import PreparedCall
 from ..locality.stacking import AT_ONCE, of_copies, side_by_side
 from ..model_call.call import check_rows, check_target, find_edge_index
-from ..removal import mean_features
+from ..removal import Task, are_probabilities, mean_features, measured
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,8 @@ class Instance:
     """The nodes that can contribute, by their own ids."""
     mean: Tensor
     """The mean features ``[F]`` of the whole graph, 0 in columns that do not vary: a node without properties."""
+    operations: Sequence[OpOverload]
+    """Those of the model: the last of them tell whether outputs are probabilities."""
 
     @property
     def local_field(self) -> Tensor:
@@ -69,7 +72,12 @@ class Instance:
 
     def probabilities(self, kept: Tensor) -> Tensor:
         """The probability ``[K]`` of the explained class under the same masks."""
-        return self.masked(kept).softmax(-1)[:, self.target]
+        return self.measured(self.masked(kept), "classification")
+
+    def measured(self, rows: Tensor, task: Task) -> Tensor:
+        """The probability ``[K]`` of the explained class, or the number of a regression, in outputs ``[K, C]``."""
+        already = are_probabilities(self.prediction[None], task, self.operations)
+        return measured(rows, self.target, task, already)
 
     @property
     def _at_once(self) -> int:
@@ -166,6 +174,7 @@ def instance(
         edges=place.edges,
         field=place.field,
         mean=mean_features(x),
+        operations=prepared.flow.operations,
     )
 
 

@@ -6,7 +6,7 @@ from typing import Any, Literal, get_args
 Ties = Literal["share", "first"]
 Bias = Literal["share", "background"]
 Activation = Literal["target-first", "both-orders", "target-last", "gate"]
-Product = Literal["target", "share"]
+Product = Literal["target", "share", "target-last"]
 Attention = Literal["split", "whole"]
 Bound = Literal["none", "output"]
 
@@ -33,6 +33,8 @@ class Options:
             background all the rest, as the paper does for attention × value: a node that reaches only one of two
             factors then contributes nothing, as with the dot product of a link decoder. ``"share"`` halves the mixed
             terms. Not for a softmax that is split: its rule gives even the empty group a share, which here would count.
+            ``"target-last"`` gives the target all of them, T·T' − β·β'; with ``activation="target-last"`` every
+            operation gives what it loses without the target, quotients and norms too, as steps ask for.
             Left open, it is ``"share"`` where attention is taken whole, else ``"target"``.
         attention: whether a softmax is split. ``"split"`` shares it by exp|γ| : exp|β|, as the paper does, so that a
             message has target attention × target value and most of an attended node's value is background.
@@ -63,6 +65,11 @@ class Options:
             allowed, given = _allowed(field.type), getattr(self, field.name)
             if given not in allowed:
                 raise ValueError(f"Options.{field.name} must be one of {allowed} (got {given!r})")
+
+    @property
+    def loses(self) -> bool:
+        """Whether every operation gives the target what it loses without it, f(T) − f(β)."""
+        return self.activation == self.product == "target-last"
 
     @classmethod
     def paper(cls, **changes: Any) -> "Options":

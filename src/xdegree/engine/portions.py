@@ -202,6 +202,9 @@ class Portions(Tensor):
     total: Tensor
     before: "Portions | None" = None
     """What a softmax or sigmoid was applied to, if this is its result and nothing but moving entries came after."""
+    exponent: "Portions | None" = None
+    """What it is the exponential of, up to one factor per row."""
+    _unshifted: "Portions | None" = None
     alias: Alias
     groups: int
     _target: Tensor | Messages | SparseRows | Later | None
@@ -235,6 +238,15 @@ class Portions(Tensor):
     @target.setter
     def target(self, value: Tensor | SparseRows) -> None:
         self._target = value
+
+    @property
+    def unshifted(self) -> "Portions":
+        """This tensor, or what one number per row was taken off of to make it: a softmax does not notice that."""
+        return self if self._unshifted is None else self._unshifted
+
+    @unshifted.setter
+    def unshifted(self, value: "Portions") -> None:
+        self._unshifted = value
 
     @property
     def held(self) -> Tensor | Messages | SparseRows | None:

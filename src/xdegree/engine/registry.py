@@ -141,6 +141,8 @@ SQUASHING = frozenset({aten._softmax, aten._safe_softmax, aten._log_softmax, ate
 SQUASHING |= {aten.log_sigmoid_forward}
 INCREASING = frozenset({aten.log, aten.log2, aten.log10, aten.log1p, aten.exp, aten.clamp, aten.clamp_min})
 INCREASING |= {aten.clamp_max, aten.nan_to_num, aten._to_copy, aten.logit}
+MOVING = frozenset({aten.clone, aten.index, aten.index_select, aten._unsafe_view, aten.gather, aten.masked_select})
+MOVING |= {aten.flip, aten.roll, aten.repeat}
 PRODUCTS = frozenset({aten.mul, aten.mm, aten.bmm, aten.addmm, aten.baddbmm, aten.mv, aten.dot, aten.addcmul, aten.div})
 PRODUCTS |= {aten.prod, aten.scatter_reduce, aten.index_reduce, aten.segment_reduce}
 SCORING = frozenset({aten.mul, aten.add, aten.sub, aten.div, aten.sum, aten.index_select, aten.leaky_relu, aten.tanh})
@@ -209,7 +211,7 @@ def _learn(func: OpOverload) -> OpSchema:
         composite=is_composite(func),
         outs=tuple(argument.name for argument in schema.arguments if argument.is_out),
         squashes=func.overloadpacket in SQUASHING,
-        moves=is_view or func.overloadpacket in (aten.clone, aten.index, aten.index_select, aten._unsafe_view),
+        moves=is_view or func.overloadpacket in MOVING,
         increases=func.overloadpacket in INCREASING,
         multiplies=func.overloadpacket in PRODUCTS,
         scores=func.overloadpacket in SCORING,

@@ -344,9 +344,26 @@ class Run(DispatchMode):
         elif isinstance(args[0], Portions) and args[0].before is not None:
             if schema.moves:
                 made.before = self._out_of_place(func, (args[0].before, *args[1:]), kwargs)
+            elif func is aten.rsub.Scalar and args[1] == 1:  # 1 − σ(z) is σ(−z)
+                made.before = self._out_of_place(aten.neg.default, (args[0].before,), {})
             elif schema.increases or (not carries(made) and _shifts_or_scales(func, *args[1:])):
                 made.before = args[0].before
+        elif func.overloadpacket is aten.exp:
+            made.exponent = args[0].unshifted if isinstance(args[0], Portions) else None
+        elif func.overloadpacket in (aten.sub, aten.div) and _is_one_per_row(*args[:2]):
+            self._written_out(func, made, args[0])
         return made
+
+    def _written_out(self, func: OpOverload, made: Portions, x: Portions) -> None:
+        """Find z − log Σ exp z and exp z / Σ exp z, written by hand: whatever one number per row made add up to 1."""
+        logarithms = func.overloadpacket is aten.sub
+        if logarithms:
+            made.unshifted = x.unshifted
+        with self.aside():
+            gap = made.total.logsumexp(-1) if logarithms else made.total.sum(-1) - 1
+            rounding = 64 * torch.finfo(gap.dtype).eps * x.total.abs().amax().clamp(min=1)
+            if bool((gap.abs() <= rounding).all()):
+                made.before = made.unshifted if logarithms else x.exponent
 
     def _squashed(self, made: Any, before: Any) -> Any:
         """Remember what a softmax or sigmoid was applied to: it may be the last step of the model."""
@@ -569,7 +586,12 @@ def _line_of_the_model() -> str:
 
 
 def _shifts_or_scales(func: OpOverload, other: Any = 0.0, *_: Any) -> bool:
-    """Whether an operation adds numbers or multiplies by positive ones, which keeps the order of probabilities."""
+    """Whether an operation adds numbers or multiplies by positive ones, which keeps the order of probabilities.
+
+    Of numbers that depend on the features only those that are the same for all classes: no other probabilities.
+    """
+    if isinstance(other, Portions) and other.shape[-1:] != (1,):
+        return False
     if func.overloadpacket in (aten.add, aten.sub):
         return True
     return func.overloadpacket in (aten.mul, aten.div) and bool(torch.as_tensor(total_of(other)).gt(0).all())
@@ -579,6 +601,11 @@ def _is_of_portions(op: OpOverload, args: Any) -> bool:
     """Whether a product has several portions as its factors, or the entries of one."""
     reduced = [one for one in args if isinstance(one, str)]
     return "prod" in reduced or op.overloadpacket is aten.prod or (not reduced and len(portions_in(args)) > 1)
+
+
+def _is_one_per_row(x: Any, other: Any) -> bool:
+    both = isinstance(x, Portions) and isinstance(other, Portions) and carries(other)
+    return both and x.dim() == other.dim() > 1 and other.shape[-1] == 1 < x.shape[-1]
 
 
 def _any_by_pairs(args: Any, kwargs: Any) -> bool:

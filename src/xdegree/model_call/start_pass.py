@@ -249,6 +249,8 @@ def _described(output: Any) -> str:
 def what_x_is(call: ModelCall) -> str:
     """What stands in the place of features, for an error."""
     x = call.x
+    if isinstance(x, Tensor) and x.layout != torch.strided:
+        return f"node features must be dense to be split into portions in this model (got {x.layout})"
     if isinstance(x, Tensor):
         return f"node features must be floating point to be split into portions (got {x.dtype})"
     return f"node features must be a float tensor, the model's argument x (got {type(x).__name__})"
@@ -257,7 +259,7 @@ def what_x_is(call: ModelCall) -> str:
 def advice(call: ModelCall) -> str:
     """What to do about it."""
     if isinstance(call.x, Tensor) and not is_edges(call.x):
-        return "convert them: x.float()"
+        return "convert them: x.float()" if call.x.layout == torch.strided else "convert them: x.to_dense()"
     if isinstance(call.x, list) or type(call.x).__module__ == "numpy":
         return "make them one: torch.as_tensor(x)"
     return "name where their rows are with start=…: a module, a parameter's name, or the tensor itself"

@@ -146,8 +146,12 @@ class Accounted(Asked):
         """
         if self.reading != "contribution":
             return None
-        start = 0.0 if self.baseline_output is None else float(self.baseline_output[self.target])
-        return self.output - start - self.total_scores
+        return self.output - self._start - self.total_scores
+
+    @property
+    def _start(self) -> float:
+        """What the number that is explained is at the baseline."""
+        return 0.0 if self.baseline_output is None else float(self.baseline_output[self.target])
 
     @property
     def hides_products(self) -> bool:
@@ -167,7 +171,8 @@ class Accounted(Asked):
         """What single scores add up to, and what they leave open, as a part of a description."""
         if self.residual is None:
             return ""
-        return f", scores={self.total_scores:+.4g}, residual={self.residual:+.4g} of {self.output:+.4g}"
+        start = "" if self.baseline_output is None else f", baseline={self._start:+.4g}"
+        return f"{start}, scores={self.total_scores:+.4g}, residual={self.residual:+.4g} of {self.output:+.4g}"
 
     def _repr_png_(self) -> bytes | None:
         """How notebooks show it: as a picture, where the extra for plots is installed, else as text."""
@@ -374,8 +379,12 @@ class Explanation(Accounted):
 
     def save(self, path: str | Path) -> Path:
         """Write a JSON file, whole or not at all."""
+        return write_json(path, self.content())
+
+    def content(self) -> dict[str, Any]:
+        """What `save` writes, as plain values."""
         own = {name: plain(getattr(self, name)) for name in _TENSORS}
-        return write_json(path, {**self._content(FORMAT), **own, "num_nodes": self.num_nodes})
+        return {**self._content(FORMAT), **own, "num_nodes": self.num_nodes}
 
     @classmethod
     def load(cls, path: str | Path) -> "Explanation":

@@ -69,7 +69,7 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]], note: str = "") ->
     return f"<table><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table>{below}"
 
 
-def decomposition_table(total: Any, target: Any) -> str | None:
+def decomposition_table(total: Any, target: Any, unit: str = "output") -> str | None:
     """What each group contributes: to every class of one prediction, or how many rows of the output it reaches."""
     from ..canvas import alike
 
@@ -81,9 +81,9 @@ def decomposition_table(total: Any, target: Any) -> str | None:
         values = [*target[:ROWS].reshape(-1, width).tolist(), total.flatten().tolist()]
         texts = alike(value for row in values for value in row)
         cells = [texts[i : i + width] for i in range(0, len(texts), width)]
-        names = [*(f"group {number}" for number in range(len(cells) - 1)), "prediction"]
+        names = [*(f"group {number}" for number in range(len(cells) - 1)), "prediction" if unit == "output" else unit]
         head = ["", *(f"class {c}" if width > 1 else "output" for c in range(width))]
-        return table(head, [(name, *row) for name, row in zip(names, cells, strict=True)], f"{left}units of the output")
+        return table(head, [(name, *row) for name, row in zip(names, cells, strict=True)], f"{left}units of the {unit}")
     reached = target[:ROWS].detach().reshape(min(count, ROWS), len(total), -1).abs()
     most = [f"{value:.3g}" for value in reached.amax((1, 2)).tolist()]
     rows = [str(int(number)) for number in (reached.amax(2) > 0).sum(1)]
@@ -93,15 +93,17 @@ def decomposition_table(total: Any, target: Any) -> str | None:
 
 
 def explanations_table(found: "Explanations") -> str:
-    """One line per prediction: its output and the three strongest scores."""
+    """One line per prediction: the number that is explained, the three strongest scores, what scores leave open."""
     rows: list[Any] = []
     level = "index"
     for e in found[:ROWS]:
         level = e.level or level
         best = ", ".join(f"{_place(name)}: {score:+.3g}" for name, score in e.top(3))
-        rows.append((str(e.index), str(e.target), f"{e.prediction[e.target]:+.3g}", best))
+        rest = "" if e.residual is None else f"{e.residual:+.3g}"
+        rows.append((str(e.index), str(e.target), f"{e.output:+.3g}", best, rest))
     left = f"{len(found) - ROWS} more" if len(found) > ROWS else ""
-    return table((level, "class", "output", "strongest scores"), rows, left)
+    output = "output" if found[0].logits is None else "logit"
+    return table((level, "class", output, "strongest scores", "residual"), rows, left)
 
 
 def _place(name: Any) -> str:

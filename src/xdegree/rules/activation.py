@@ -14,7 +14,7 @@ from ..engine.masked_rows import MaskedRows
 from ..engine.portions import Portions, carries, spread, total_of
 from ..engine.registry import Call, aten, rule
 from ..engine.sparse_rows import SparseRows
-from .common import finite, magnitude_share, numbers_too, proportional, share_constant, telescope
+from .common import finite, lost, magnitude_share, numbers_too, or_lost, proportional, share_constant, telescope
 from .linear import matrix_product
 
 TELESCOPED = (
@@ -43,6 +43,7 @@ def activation(call: Call, x: Portions, *args: Any, **kwargs: Any) -> Tensor:
 
 
 @rule(*PROPORTIONAL, rows="elements")
+@or_lost
 def magnitude(call: Call, x: Portions, *args: Any, **kwargs: Any) -> Tensor:
     """f(x) shared by |γ| : |β| where f(γ) alone might leave the domain of f or overflow."""
     return proportional(call, x)
@@ -76,6 +77,7 @@ def prelu(call: Call, x: Portions, weight: Tensor) -> Tensor:
 
 
 @rule(aten.pow, rows="elements")
+@or_lost
 def power(call: Call, x: Any, exponent: Any) -> Tensor:
     """x^p: γ^p for whole p ≥ 1, which a portion of any sign can be raised to; else shared by |γ| : |β|."""
     if not carries(exponent) and isinstance(exponent, int | float) and exponent >= 1 and float(exponent).is_integer():
@@ -92,6 +94,10 @@ def softmax(call: Call, src: Portions, *args: Any, **kwargs: Any) -> Tensor | Sp
     the empty group has a share here too. In attention that is multiplied with an empty value; as a probability
     it is the share of a group about which nothing arrived. With attention taken as a whole it carries nothing.
     """
+    of_edges = call.op is torch_geometric.utils.softmax
+    if call.options.loses and (call.options.attention == "split" or not of_edges):  # it may be of classes, and last
+        found: Tensor = lost(call, (src, *args), kwargs)
+        return found
     if call.options.attention == "whole":
         return None
     if src.is_by_pairs and call.groups and call.total.dim() and _thin(src):
@@ -134,6 +140,10 @@ def dot_product_attention(
     """softmax(Q Kᵀ / √d) V, step by step: product, softmax of the total (eq. softmax), attention × value."""
     if dropout_p > 0:
         raise NotImplementedError("attention with dropout has no rule; call model.eval() first")
+    if call.options.loses and call.options.attention == "split":
+        given = {"attn_mask": attn_mask, "scale": scale}
+        found: tuple[Tensor | None, ...] = lost(call, (query, key, value, dropout_p, is_causal), given)
+        return found
     factor = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
     logits = _product(call, query, _transposed(key))
     total = logits.total * factor

@@ -10,7 +10,7 @@ from ..engine.masked_rows import MaskedRows
 from ..engine.portions import Messages, Portions, carries, rows, target_of, total_of, unrows
 from ..engine.registry import Call, aten, rule
 from ..engine.sparse_rows import SparseRows
-from .common import numbers_too, shift, targets
+from .common import lost, numbers_too, shift, targets
 
 ROUNDING = 32
 """How many units in the last place count as a tie: equal atoms differ by rounding only."""
@@ -110,6 +110,9 @@ def scatter_reduce(
     call: Call, x: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True
 ) -> Tensor:
     """Sum, mean, maximum or minimum of rows; a maximum is taken at the rows that won in the total (Maxpooling)."""
+    if reduce == "prod" and call.options.loses:
+        inner = Call(aten.scatter_reduce.two, call.total, call.groups, call.options)
+        return lost(inner, (x, dim, index, src, reduce), {"include_self": include_self})
     target = _cut(target_of(src, call.groups), index)
     total = total_of(src)[tuple(slice(n) for n in index.shape)]
     if reduce in ("amax", "amin"):

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from ..engine.options import Options
-from ..engine.portions import BLOCK, Portions, mapped, rows, spread, target_of, unrows
+from ..engine.portions import BLOCK, Portions, carries, mapped, rows, spread, target_of, total_of, unrows
 from ..engine.registry import Call, R
 from ..engine.torch_private import schema_of
 
@@ -137,17 +137,48 @@ def on_rows(f: Callable[[Tensor], Tensor], target: Tensor) -> Tensor:
 
 
 def bilinear(call: Call, f: Callable[[Tensor, Tensor], Tensor], a: Portions, b: Portions) -> Tensor:
-    """A product of two portions: f(γ, γ') as attention × value has it, or with half of the mixed terms."""
+    """A product of two portions: f(γ, γ') as attention × value has it, with half of the mixed terms, or with all."""
     left, right = targets(call, a, b)
     if call.options.product == "target":
         return f(left, right)
-    return (f(left, b.total) + f(a.total, right)).div_(2)
+    both = f(left, b.total) + f(a.total, right)
+    return both.div_(2) if call.options.product == "share" else both.sub_(f(left, right))
 
 
 def targets(call: Call, *xs: Any) -> list[Tensor]:
     """The targets of several operands, aligned so that they broadcast as the operands do."""
     dim = max(x.dim() for x in xs if isinstance(x, Tensor))
     return [spread(target_of(x, call.groups), dim) for x in xs if isinstance(x, Tensor)]
+
+
+def or_lost(function: R) -> R:
+    """Let a rule give way to f(T) − f(β) where options ask for that: what the operation loses without the target."""
+
+    @functools.wraps(function)
+    def taken(call: Call, *args: Any, **kwargs: Any) -> Any:
+        return lost(call, args, kwargs) if call.options.loses else function(call, *args, **kwargs)
+
+    return taken  # type: ignore[return-value]
+
+
+def lost(call: Call, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    """f(T) − f(β), one group after the other; 0 where that is no number. Of several results the first has parts."""
+
+    def first(half: Callable[[Portions], Tensor]) -> Tensor:
+        found = call.op(*mapped(lambda x: _half(x, half), args), **mapped(lambda x: _half(x, half), dict(kwargs)))
+        return found[0] if isinstance(found, tuple) else found
+
+    several = isinstance(call.total, tuple)
+    total: Tensor = call.total[0] if several else call.total
+    # Kernels round by the place in memory: what is compared is computed alike.
+    whole = first(lambda x: x.total - torch.zeros_like(x.total))
+    gone = [whole - first(lambda x, k=k: x.total - x.target[k]) for k in range(call.groups)]  # type: ignore[misc]
+    target = torch.stack(gone).nan_to_num_(0, 0, 0) if gone else no_target(total)
+    return (target, *[None] * (len(call.total) - 1)) if several else target
+
+
+def _half(x: Any, half: Callable[[Portions], Tensor]) -> Any:
+    return half(x) if isinstance(x, Portions) and carries(x) else total_of(x)
 
 
 DIMENSIONS = frozenset({"dim", "dims", "dim0", "dim1", "dim2", "axis", "dimension"})

@@ -8,7 +8,18 @@ from torch_geometric import EdgeIndex
 
 from ..engine.portions import Messages, Portions, carries, rows, spread, target_of, total_of, unrows
 from ..engine.registry import Call, aten, rule
-from .common import bilinear, finite, magnitude_share, on_rows, proportional, share_bias, shift, targets, telescope
+from .common import (
+    bilinear,
+    finite,
+    magnitude_share,
+    on_rows,
+    or_lost,
+    proportional,
+    share_bias,
+    shift,
+    targets,
+    telescope,
+)
 
 
 def matrix_product(call: Call, a: Tensor, b: Tensor) -> Tensor:
@@ -111,6 +122,7 @@ def _add_constant(call: Call, x: Portions, constant: Any, factor: float) -> Tens
 
 
 @rule(aten._trilinear)
+@or_lost
 def trilinear(call: Call, a: Tensor, b: Tensor, c: Tensor, *args: Any) -> Tensor:
     """A product of three, linear in each: of targets where portions are, of the whole for plain factors."""
     factors = (a, b, c)
@@ -173,6 +185,7 @@ def _per_row(factor: Any, total: Tensor) -> bool:
 
 
 @rule(aten.div, rows="elements")
+@or_lost
 def div(call: Call, a: Any, b: Any, *, rounding_mode: str | None = None) -> Tensor:
     """The numerator's target over the whole denominator, which normalises both portions alike.
 
@@ -217,8 +230,6 @@ def cross(call: Call, a: Tensor, b: Tensor, *, dim: int = -1) -> Tensor:
 @rule(aten.lerp)
 def lerp(call: Call, a: Tensor, b: Tensor, weight: Any) -> Tensor:
     """a + w (b − a), as the difference, the product and the sum would give it."""
-    from .linear import add
-
     gap: Any = total_of(b) - total_of(a)
     if _any(a, b):
         gap = Portions(gap, add(Call(aten.sub.Tensor, gap, call.groups, call.options), b, a))
@@ -230,6 +241,7 @@ def lerp(call: Call, a: Tensor, b: Tensor, weight: Any) -> Tensor:
 
 
 @rule(aten.xlogy)
+@or_lost
 def xlogy(call: Call, a: Any, b: Any) -> Tensor:
     """a·log b, as the logarithm and the product would give it; 0 where a is."""
     a, b = (x if isinstance(x, Tensor) else torch.tensor(x, dtype=call.total.dtype) for x in (a, b))

@@ -9,7 +9,7 @@ from torch_geometric.utils import add_remaining_self_loops, scatter
 
 from ..engine.portions import Portions, carries, total_of
 from ..engine.registry import Call, aten, rule
-from .common import share_bias
+from .common import lost, or_lost, share_bias
 
 
 @rule(aten.native_batch_norm, aten._native_batch_norm_legit_no_training, rows="weights")
@@ -31,6 +31,8 @@ def batch_norm(
     channel = (-1, *[1] * (x.dim() - 2))
     weight, bias = (None if p is None else p.reshape(channel) for p in (weight, bias))
     if of_batch or mean is None or var is None:
+        if call.options.loses:
+            return lost(call, (x, weight, bias, mean, var, *args), {})
         dims = [d for d in range(x.dim()) if d != 1]
         return _normalised(call, x, dims, weight, bias, eps), None, None
     scale = torch.rsqrt(var + eps).reshape(channel)
@@ -64,6 +66,7 @@ def _normalised(
 
 
 @rule(aten.native_layer_norm, rows="columns")
+@or_lost
 def layer_norm(
     call: Call, x: Portions, shape: list[int], weight: Tensor | None, bias: Tensor | None, eps: float
 ) -> tuple[Tensor | None, ...]:
@@ -74,6 +77,7 @@ def layer_norm(
 
 
 @rule(aten.native_group_norm)
+@or_lost
 def group_norm(
     call: Call,
     x: Portions,
@@ -95,6 +99,7 @@ def group_norm(
 
 
 @rule(torch.nn.functional.rms_norm)
+@or_lost
 def rms_norm(
     call: Call, x: Portions, shape: list[int], weight: Tensor | None = None, eps: float | None = None
 ) -> Tensor:
@@ -135,6 +140,13 @@ def degree_norm(
         target = add_remaining_self_loops(own, target, 0.0, size)[1]
     source, end = edge_index[0], edge_index[1]
     at = end if flow == "source_to_target" else source
-    scale = scatter(total, at, 0, dim_size=size, reduce="sum").pow_(-0.5)
-    scale.masked_fill_(scale == torch.inf, 0)
-    return None, target.t() * (scale[source] * scale[end])
+
+    def scale(weight: Tensor) -> Tensor:
+        root = scatter(weight, at, 0, dim_size=size, reduce="sum").pow_(-0.5)
+        root.masked_fill_(root == torch.inf, 0)
+        return root[source] * root[end]
+
+    if not call.options.loses:
+        return None, target.t() * scale(total)
+    rest = total.unsqueeze(1) - target
+    return None, ((total * scale(total)).unsqueeze(1) - rest * scale(rest)).t()

@@ -7,7 +7,7 @@ from torch import Tensor
 from ..engine.portions import Portions, carries, spread, total_of
 from ..engine.registry import Call, aten, rule
 from ..engine.torch_private import schema_of
-from .common import Half, lift, no_target, numbers_too, shift, telescope_lifted
+from .common import Half, lift, no_target, numbers_too, or_lost, shift, telescope_lifted
 
 
 @rule(
@@ -33,6 +33,7 @@ def var_mean(call: Call, x: Portions, *args: Any, **kwargs: Any) -> tuple[Tensor
 
 
 @rule(aten.prod.default)
+@or_lost
 def product(call: Call, x: Portions, *, dtype: Any = None) -> Tensor:
     """Π x: target × … × target, as in attention × value; of no factors at all it is 1, which is background."""
     return x.target.reshape(call.groups, x.numel()).prod(1, dtype=dtype) * bool(x.numel())

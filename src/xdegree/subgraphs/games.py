@@ -141,7 +141,7 @@ class Game:
     @cached_property
     def whole(self) -> float:
         """The probability of the class in the whole graph."""
-        return float(self.removal.measured(self.removal.prediction[None])[0])
+        return self.removal.whole
 
     @property
     def nothing(self) -> float | None:
