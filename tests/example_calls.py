@@ -412,7 +412,7 @@ INPUTS = [
     ex("a parameter in a list", lambda: s.TableInList(N), EDGES, index="all"),
     ex("a buffer", lambda: s.ParameterTable(N, trained=False), EDGES, index=5),
     ex("a buffer by name", lambda: s.ParameterTable(N, trained=False), EDGES, index=5, start="x"),
-    ex("a pretrained table", lambda: i.Pretrained(X), EDGES, index=5),
+    ex("a pretrained table", lambda: i.Pretrained(X.clone()), EDGES, index=5),
     ex("users and items", lambda: s.UserItem(5, 7), JOINED, RATES[0], RATES[1], index=2, start={"user": "user_embedding", "item": "item_embedding"}),
     ex("users and items by weights", lambda: s.UserItem(5, 7), JOINED, RATES[0], RATES[1], index=2, start={"user": "user_embedding.weight", "item": "item_embedding.weight"}),
     ex("words", s.TokenGraph, Z, PAIR_EDGES, PAIR_BATCH, index=0, start="word", without=SOFT),
