@@ -113,14 +113,14 @@ def drawn(page: "Page", count: int) -> None:
 
 
 def still(page: "Page") -> None:
-    """Wait until the nodes stand where they stood: the picture is fitted 100 ms after its last node came."""
-    before = None
-    for _ in range(100):
+    """Wait until the nodes stand where they stood twice: the picture is fitted 100 ms after its last node came."""
+    before: list[object] = []
+    for _ in range(200):
         now = [page.evaluate(f"{CY}._cyreg.cy.extent()"), page.evaluate(f"{CY}.getBoundingClientRect().toJSON()")]
-        if now == before:
+        before = [*before, now] if not before or now == before[0] else [now]
+        if len(before) == 3:
             return
-        before = now
-        page.wait_for_timeout(150)
+        page.wait_for_timeout(110)
     raise AssertionError("the picture never stood still")
 
 
@@ -171,6 +171,14 @@ def around(page: "Page", u: int, v: int) -> tuple[list[tuple[float, float]], lis
         s, t = x * along[0] + y * along[1], x * across[0] + y * across[1]
         inside += [node] if -12 < s < long + 12 and abs(t) < 12 else []
     return [corner(-12, -12), corner(long + 12, -12), corner(long + 12, 12), corner(-12, 12)], inside
+
+
+def choosing(page: "Page", words: str) -> None:
+    """Let clicks choose atoms, bonds or edges, and wait until the drawing knows it."""
+    page.get_by_text(words, exact=True).click()
+    said(page, "#hint", f"Click {words}")
+    edges = "true" if words in ("bonds", "edges") else "false"
+    until(page, f"{CY}._cyreg.cy.edges('[edge]').every((e) => e.selectable() === {edges})")
 
 
 def click(page: "Page", *nodes: int) -> None:

@@ -1,8 +1,9 @@
 """Small models and graphs that several test files build on."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from typing import Any
 from unittest import mock
 
 import torch
@@ -63,6 +64,7 @@ def both_ways(edges: list[tuple[int, int]]) -> Tensor:
 
 # A path of twelve nodes with two chords and a triangle at its end: far enough for three hops to leave something out.
 EDGES = both_ways([*[(i, i + 1) for i in range(11)], (0, 2), (3, 6), (9, 11)])
+PATH = torch.tensor([[0, 1, 1, 2, 2, 3], [1, 0, 2, 1, 3, 2]])  # four nodes in a row
 PAIR_BATCH = torch.tensor([0] * 5 + [1] * 7)
 PAIR_EDGES = both_ways([*[(i, i + 1) for i in range(11) if i != 4], (0, 3), (5, 8)])
 
@@ -97,3 +99,22 @@ def storage(form: str) -> Iterator[None]:
         stack.enter_context(mock.patch.object(portions_module, "DENSE_ABOVE", thin))
         stack.enter_context(mock.patch.object(decompose_module, "Run", run))
         yield
+
+
+def until(page: Any, condition: Callable[[], object], what: str) -> None:
+    """Look again and again: what a browser shows comes when the machine has time for it."""
+    for _ in range(600):
+        if condition():
+            return
+        page.wait_for_timeout(80)
+    raise AssertionError(f"never came true: {what}")
+
+
+def reads(page: Any, where: str, text: str) -> None:
+    """Wait until a part of a page begins with a text."""
+    until(page, lambda: page.inner_text(where).startswith(text), f"{where} reads {text!r}")
+
+
+def holds(page: Any, where: str, count: int) -> None:
+    """Wait until a page has so many of something."""
+    until(page, lambda: page.locator(where).count() == count, f"{count} of {where}")

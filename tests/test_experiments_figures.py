@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 import pytest
 import torch
 from helpers import both_ways
+from matplotlib.text import Text
 from torch import nn
 from torch.nn.functional import one_hot
 from torch_geometric.data import Data
@@ -183,11 +184,17 @@ def test_rows_of_panels_have_a_colour_for_every_atom_of_the_last_level():
     model, dataset, _ = Tiny(None).trained("mutag", "GCN", 0)
     graph = dataset.graphs[1]
     tree = agglomerate(model, graph.x, graph.edge_index)
-    figure = plot_rows([Row("one", tree, molecule_canvas(graph=graph, atoms=ATOMS))] * 2, levels=3)
+    figure = plot_rows([Row("one", tree, molecule_canvas(graph=graph, atoms=ATOMS))] * 2, levels=3, unit="logits")
     titles = [ax.get_title() for ax in figure.axes]
     assert titles.count("single") == 2
     assert sum(title.startswith("level") for title in titles) == 6
     assert f"level {len(tree.levels)} of {len(tree.levels)}" in " ".join(titles)
+    figure.canvas.draw()
+    texts = [text for text in figure.findobj(Text) if text.get_text() and text.get_visible()]
+    boxes = [text.get_window_extent() for text in texts if text.get_text() in ("logits", "one", *titles)]
+    assert len(boxes) >= 11
+    assert all(figure.bbox.x0 <= box.x0 and box.x1 <= figure.bbox.x1 for box in boxes), "no words are cut off"
+    assert all(figure.bbox.y0 <= box.y0 and box.y1 <= figure.bbox.y1 for box in boxes)
 
 
 def test_sentences_are_a_wrong_and_a_right_negative_one(bench):

@@ -19,6 +19,7 @@ from xdegree import agglomerate, decompose, explain, interaction
 pytest.importorskip("dash", reason='no Dash: pip install "xdegree[explorer]"')
 pytest.importorskip("rdkit", reason='no RDKit: pip install "xdegree[chem]"')
 
+from xdegree.canvas import neighborhood
 from xdegree.cli import main
 from xdegree.datasets import molecule_of, toy_sentences
 from xdegree.explorer import cytoscape, examples, make_app, panels, parse, picture
@@ -28,7 +29,7 @@ from xdegree.explorer.downloads import picture_of
 from xdegree.explorer.parse import Reference
 from xdegree.explorer.problem import MAX_NODES, MAX_UPLOAD, Problem
 from xdegree.explorer.server_state import Desk
-from xdegree.explorer.subject import Example, Item, neighborhood, not_drawn
+from xdegree.explorer.subject import Example, Item, not_drawn
 from xdegree.explorer.user_model import own_example
 from xdegree.factories import UsageError
 from xdegree.models import GCN
@@ -399,7 +400,7 @@ def test_a_model_that_the_page_cannot_call_is_refused() -> None:
 
 
 def test_large_neighborhoods_show_their_strongest_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("xdegree.explorer.subject.MAX_SHOWN", 3)
+    monkeypatch.setattr("xdegree.canvas.graph.MOST_SHOWN", 3)
     subject = Catalogue([a_node_model()]).subject(Reference("nodes", item=0))
     strength = torch.zeros(12)
     strength[3], strength[7] = 2, 1

@@ -10,19 +10,22 @@ from explorer_pages import (
     BUSY,
     around,
     choose,
+    choosing,
     click,
     click_edges,
     drawn,
     edges_of,
     nodes_of,
+    place,
     predicted,
     row,
     said,
+    until,
     upload,
 )
 from torch_geometric.data import Data
 
-from xdegree import decompose
+from xdegree import decompose, explain
 from xdegree.explorer.answers import Answers
 from xdegree.explorer.catalogue import Catalogue
 from xdegree.explorer.parse import Reference
@@ -59,9 +62,8 @@ def test_clicks_on_bonds_make_groups_and_their_contributions_are_those_of_decomp
     example, data = examples[0], examples[0].items[0].data
     click(shown, 3)
     said(shown, "#row-a", "Group A (1)")
-    shown.get_by_text("bonds", exact=True).click()  # a group is either of atoms or of bonds
+    choosing(shown, "bonds")  # a group is either of atoms or of bonds
     shown.wait_for_selector("#row-a", state="detached")
-    said(shown, "#hint", "Click bonds")
     click_edges(shown, "5-6", "6-7")  # a single bond and a double one
     said(shown, "#row-a", "Group A (2)")
     edges_of(shown, ".in-a", ["5-6", "6-7"])
@@ -80,7 +82,7 @@ def test_clicks_on_bonds_make_groups_and_their_contributions_are_those_of_decomp
     click_edges(shown, "0-1")  # out again
     shown.wait_for_selector("#row-b", state="detached")
     edges_of(shown, ".in-a", ["5-6", "6-7"])
-    shown.get_by_text("atoms", exact=True).click()
+    choosing(shown, "atoms")
     shown.wait_for_selector("#row-a", state="detached")
     shown.get_by_label("A", exact=True).first.check(force=True)
     click_edges(shown, "0-1")  # nor is a bond an atom
@@ -89,12 +91,27 @@ def test_clicks_on_bonds_make_groups_and_their_contributions_are_those_of_decomp
     nodes_of(shown, ".in-a", [2])
 
 
+def test_pointing_at_an_edge_or_a_node_says_what_it_contributes(shown: "Page", examples: list[Example]) -> None:
+    example, data = examples[0], examples[0].items[0].data
+    first = predicted(example, data)
+    for of, edge, name in (("atoms", "5-6", "C 5 – N 6"), ("bonds", "6-7", "N 6 – O 7")):
+        choosing(shown, of)
+        (x1, y1), (x2, y2) = (place(shown, int(end)) for end in edge.split("-"))
+        shown.mouse.move((x1 + x2) / 2, (y1 + y2) / 2, steps=3)
+        number = wanted(example, data, (edge,))[0][0]
+        said(shown, "#first-hover", f"{name}: {number:+.3g}".replace("-", "−"))
+        shown.mouse.move(*place(shown, 6), steps=3)
+        e = explain(example.model, data.x, data.edge_index, target=first)
+        said(shown, "#first-hover", f"N 6: {float(e.node_scores[6]):+.3g}".replace("-", "−"))
+    shown.mouse.move(2, 2)
+    until(shown, "document.querySelector('#first-hover').textContent === ''")
+
+
 def test_a_lasso_takes_the_edges_between_nodes_within_it_and_the_list_takes_more(
     shown: "Page", examples: list[Example]
 ) -> None:
     example, data = examples[0], examples[0].items[0].data
-    shown.get_by_text("bonds", exact=True).click()
-    said(shown, "#hint", "Click bonds")
+    choosing(shown, "bonds")
     line, inside = around(shown, 5, 6)
     shown.mouse.move(*line[0])
     shown.mouse.down()
@@ -117,8 +134,7 @@ def test_a_lasso_takes_the_edges_between_nodes_within_it_and_the_list_takes_more
 
 def test_downloads_know_groups_of_edges(shown: "Page", examples: list[Example], tmp_path: Path) -> None:
     example, data = examples[0], examples[0].items[0].data
-    shown.get_by_text("bonds", exact=True).click()
-    said(shown, "#hint", "Click bonds")
+    choosing(shown, "bonds")
     click_edges(shown, "5-6", "6-7")
     said(shown, "#row-a", "Group A (2)")
     found = {}
@@ -141,8 +157,7 @@ def test_a_directed_graph_has_edges_of_one_direction(shown: "Page", examples: li
     graph = {"x": [[1, 0], [0, 1], [1, 1], [0, 2]], "edge_index": [[0, 1, 1, 2, 3], [1, 0, 2, 3, 3]]}
     upload(shown, "graph.json", json.dumps(graph).encode())
     drawn(shown, 4)
-    shown.get_by_text("edges", exact=True).click()
-    said(shown, "#hint", "Click edges")
+    choosing(shown, "edges")
     click_edges(shown, "0-1", "1-2")
     said(shown, "#row-a", "Group A (2)")
     said(shown, "#row-rest", "The rest (2)")  # 2 to 3, and 3 to itself, which is not drawn

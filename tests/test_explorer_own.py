@@ -52,7 +52,7 @@ def test_uploads_are_read_strictly_and_a_script_in_a_name_stays_text(shown: "Pag
     choose(shown, "example", "Graphs")
     drawn(shown, 6)
     said(shown, "#title", SCRIPT)
-    assert not shown.locator("#numbers").is_visible()  # which is for molecules
+    shown.locator("#numbers").wait_for(state="hidden")  # which is for molecules
     click(shown, 0)
     shown.wait_for_selector("#row-a")
     said(shown, "#group-a", SCRIPT)
@@ -170,7 +170,7 @@ def test_ones_own_molecules_and_smiles(own: "Page") -> None:
     said(own, "#note", "Your molecule, 4 atoms. Net, ")
     click(own, 2, 3)
     said(own, "#row-a", "Group A (2)")
-    assert not own.locator("#sentence").is_visible()
+    own.locator("#sentence").wait_for(state="hidden")
 
 
 @pytest.mark.parametrize("own", ["moods"], indirect=True)
@@ -181,8 +181,8 @@ def test_ones_own_sentences(own: "Page") -> None:
     own.click("#sentence-go")
     drawn(own, 5)
     said(own, "#title", "we need more sleep please")
-    assert own.evaluate(f"{CY}._cyreg.cy.nodes('.word').length") == 5
+    until(own, f"{CY}._cyreg.cy.nodes('.word').length === 5")
     own.fill("#sentence", "x" * 1000)
     own.click("#sentence-go")
     said(own, "#own-said", "takes up to 600")
-    assert not own.locator("#smiles").is_visible()
+    own.locator("#smiles").wait_for(state="hidden")

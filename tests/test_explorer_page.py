@@ -81,7 +81,7 @@ def test_a_lasso_selects_the_nodes_within_it_and_no_others(shown: "Page") -> Non
     shown.mouse.up()
     nodes_of(shown, ".in-a", inside)
     said(shown, "#row-a", f"Group A ({len(inside)})")
-    assert shown.locator(".lasso").count() == 0
+    until(shown, "!document.querySelector('.lasso')")
     click(shown, inside[0])  # a click is no lasso: out of the group again
     said(shown, "#row-a", f"Group A ({len(inside) - 1})")
     shown.get_by_text("Move", exact=True).click()
@@ -146,7 +146,14 @@ def test_the_page_fits_a_phone(browser: "Browser", address: str) -> None:
     for view, shows, text in (("Growing groups", "#growth-said .lead", "Level"), ("Compare", "#compare-said", "Spear")):
         small.get_by_text(view, exact=True).click()
         said(small, shows, text)
-        assert small.evaluate("document.documentElement.scrollWidth") == 390
+        until(small, "document.documentElement.scrollWidth === 390")
+    said(small, "#second-caption", "gradient x input")
+    boxes = [
+        small.locator(f"#{name}").bounding_box() for name in ("graph", "first-caption", "second", "second-caption")
+    ]
+    tops = [box["y"] for box in boxes if box]
+    assert tops == sorted(tops), "each legend stands below its own drawing, not below both"
+    assert len(tops) == 4
     context.close()
 
 

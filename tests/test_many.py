@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from helpers import EDGES, features, net
+from helpers import EDGES, features, holds, net, reads, until
 from matplotlib.figure import Figure
 from torch_geometric.data import Data
 
@@ -145,6 +145,33 @@ def content(html: str) -> dict:
     return json.loads(re.search(r'id="content">(.*?)</script>', html, re.DOTALL)[1])
 
 
+def test_molecules_are_drawn_and_a_page_of_many_stays_small(page, tmp_path, explained):
+    _, graphs, found = explained
+    made = report_many(found * 200, graphs * 200)
+    assert len(made.html) < 1_000_000
+    assert len(report_many(found, graphs).html) < 60_000
+    page.goto(report_many(found, graphs).save(tmp_path / "many.html").as_uri())
+    page.wait_for_selector("body[data-ready]")
+    holds(page, "#predictions img.molecule", len(graphs))
+    until(page, lambda: page.evaluate(SEEN), "every molecule is a picture that the browser can show")
+    assert page.locator("#predictions img").first.get_attribute("alt") == SMILES[0]
+    page.get_by_role("button", name="nitro groups").click()
+    holds(page, "#predictions img.molecule", 1)
+
+
+SEEN = "() => [...document.querySelectorAll('img.molecule')].every((img) => img.complete && img.naturalWidth > 20)"
+
+
+def test_nodes_have_their_names_and_kinds_are_counted():
+    graph = Data(x=features(), edge_index=EDGES, names=[f"sensor {n}" for n in range(12)], title="a town")
+    of_nodes = explain(net(), features(), EDGES, index=[3, 5])
+    assert [row.title for row in overview(of_nodes, graph).rows] == ["sensor 3", "sensor 5"]
+    assert [row.title for row in overview(of_nodes).rows] == ["node 3", "node 5"]
+    whole = explain(net(level="graph"), features(4), torch.tensor([[0, 1, 2, 1, 2, 3], [1, 2, 3, 0, 1, 2]]))
+    equal = replace(whole, node_scores=torch.ones(4, dtype=torch.double))
+    assert next(iter(overview([equal], kinds=["a", "b", "a", "a"]).subgraphs)).startswith("3 × a, b [")
+
+
 def test_the_page_filters(page, tmp_path, explained):
     _, graphs, found = explained
     asked = []
@@ -155,23 +182,22 @@ def test_the_page_filters(page, tmp_path, explained):
     made = overview(found, graphs)
     right = sum(row.right for row in made.rows)
     line = made.account
-    assert page.inner_text("#count") == f"6 of 6 predictions. {line[0].upper()}{line[1:]}."
-    assert page.locator("#kinds svg circle").count() == sum(map(len, made.kinds.values()))
+    reads(page, "#count", f"6 of 6 predictions. {line[0].upper()}{line[1:]}.")
+    holds(page, "#kinds svg circle", sum(map(len, made.kinds.values())))
     page.select_option("#right", "true")
-    assert page.inner_text("#count").startswith(f"{right} of 6 predictions. On average")
+    reads(page, "#count", f"{right} of 6 predictions. On average")
     page.select_option("#right", "false")
-    assert page.locator("#kinds svg circle").count() == sum(
-        not made.rows[o.row].right for listed in made.kinds.values() for o in listed
-    )
+    wrong = sum(not made.rows[o.row].right for listed in made.kinds.values() for o in listed)
+    holds(page, "#kinds svg circle", wrong)
     page.click("#reset")
     small = sum(row.size <= 9 for row in made.rows)
     page.fill("#most", "9")
-    assert page.inner_text("#count").startswith(f"{small} of 6 predictions")
+    reads(page, "#count", f"{small} of 6 predictions")
     page.click("#reset")
     page.get_by_role("button", name="nitro groups").click()
-    assert page.locator("#predictions tbody tr").count() == 1
-    assert SMILES[0] in page.inner_text("#predictions tbody")
-    assert page.locator("img[src=x]").count() == 0
+    holds(page, "#predictions tbody tr", 1)
+    reads(page, "#predictions tbody", SMILES[0])
+    holds(page, "img[src=x]", 0)
     assert not [url for url in asked if not url.startswith("file:")]
 
 
@@ -180,7 +206,7 @@ def test_nothing_sticks_out_of_the_page_of_many(page, tmp_path, explained, width
     page.set_viewport_size({"width": width, "height": 800})
     page.goto(report_many(explained[2], explained[1]).save(tmp_path / "many.html").as_uri())
     page.wait_for_selector("body[data-ready]")
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    until(page, lambda: page.evaluate("document.documentElement.scrollWidth") <= width, f"fits {width}")
 
 
 FACTORY = f"""

@@ -7,28 +7,24 @@ from dataclasses import replace
 
 import pytest
 import torch
-from helpers import EDGES, features, net
+from helpers import EDGES, PATH, features, net
 
 from xdegree import Explanation, HeteroExplanation, agglomerate, explain, pick_subgraph
-from xdegree.canvas import alike, molecule_canvas, sentence_canvas, signed_colour, signed_text
+from xdegree.canvas import (
+    alike,
+    explained_graph,
+    molecule_canvas,
+    part_line,
+    sentence_canvas,
+    signed_colour,
+    signed_text,
+)
 from xdegree.cli import main
 from xdegree.reports import report
+from xdegree.reports.tables import _telling
 from xdegree.results.tree import Group
 
-SMALL = torch.tensor([[0, 1, 1, 2, 2, 3], [1, 0, 2, 1, 3, 2]])
 PLOTLY_LIMIT = 5_000_000
-
-
-@pytest.fixture(scope="module")
-def of_node():
-    model, x = net(), features()
-    return explain(model, x, EDGES, index=5, edge_scores="pair"), agglomerate(model, x, EDGES, index=5, q=0.8)
-
-
-@pytest.fixture(scope="module")
-def of_graph():
-    model, x = net(level="graph"), features(4)
-    return explain(model, x, SMALL), agglomerate(model, x, SMALL)
 
 
 def test_the_page_says_what_the_result_says(of_node):
@@ -61,7 +57,7 @@ def test_three_hundred_nodes_stay_below_five_megabytes():
     x = features(300)
     e = explain(net(level="graph"), x, edge_index, edge_scores="mean")
     levels = tuple((Group(frozenset(range(size)), float(size)),) for size in range(1, 301, 10))
-    tree = agglomerate(net(level="graph"), features(4), SMALL)
+    tree = agglomerate(net(level="graph"), features(4), PATH)
     leaves = tuple(Group(frozenset({n}), 1.0) for n in range(300))
     grown = type(tree)(levels, tuple((1.0,) for _ in levels), leaves, tuple(e.prediction.tolist()), e.target, 0, 300)
     assert len(report(e, grown).html.encode()) < PLOTLY_LIMIT
@@ -98,9 +94,31 @@ def test_what_does_not_fit_is_refused(of_node, of_graph):
         report(HeteroExplanation(torch.zeros(2), 0, 0))
     with pytest.raises(ValueError, match="does not know its graph"):
         report(Explanation(torch.zeros(2), 0, 0, 2, torch.arange(2), node_scores=torch.zeros(2)))
-    many = Explanation(torch.zeros(2), 0, 0, 4000, torch.arange(4000), node_scores=torch.zeros(4000), edge_index=SMALL)
-    with pytest.raises(ValueError, match="4000 nodes are too many"):
-        report(many)
+
+
+def test_of_a_large_graph_the_neighborhood_that_matters_is_drawn_and_groups_that_say_something_new_listed():
+    path = torch.stack([torch.arange(3999), torch.arange(1, 4000)])
+    scores = torch.zeros(4000).index_put((torch.tensor([2000, 2010]),), torch.tensor([2.0, -1.0]))
+    e = Explanation(torch.zeros(2), 0, 0, 4000, torch.arange(4000), node_scores=scores, edge_index=path)
+    canvas = explained_graph(e)
+    assert len(canvas.places) == 300
+    assert {*range(2000, 2011)} <= set(canvas.places), "the strongest, and the way that joins them"
+    assert part_line(canvas, range(4000), scores.tolist(), None).startswith("Drawn are 300 of 4,000 nodes")
+    page = report(e).html
+    assert re.search("node 2010</th>", page)
+    assert "3988 more with smaller scores" in page
+    grown = [Group(frozenset(range(size)), 1.0 if size < 12 else 3.0) for size in range(2, 22)]
+    kept = _telling(grown)
+    assert [len(group.nodes) for group in kept] == [2, 12], "the smallest group of each score"
+    assert _telling(grown[:12]) == grown[:12]
+
+
+def test_readings_without_a_sign_have_none_and_groups_have_the_head_of_their_reading(of_node):
+    e = explain(net(), features(), EDGES, index=5, reading="impact")
+    page = report(e, agglomerate(net(), features(), EDGES, index=5, reading="impact")).html
+    assert re.findall(r"class='score'[^>]*>([^<]*)<", page)
+    assert not re.search(r"class='score'[^>]*>[+−]", page)
+    assert re.search("<th scope='col' class=number>impact</th><th scope='col' class=number>interaction</th>", page)
 
 
 def test_plotly_is_named_with_its_extra(monkeypatch):
@@ -212,11 +230,11 @@ def test_readings_that_do_not_add_up_say_so(reading):
 def test_a_large_rest_is_said_in_words(share):
     scores = torch.tensor([1.0, -0.5, 0.25])
     whole = torch.tensor([float(scores.sum()) / (1 - share), 0.0])
-    e = Explanation(whole, 0, 0, 3, torch.arange(3), node_scores=scores, edge_index=SMALL[:, :4])
+    e = Explanation(whole, 0, 0, 3, torch.arange(3), node_scores=scores, edge_index=PATH[:, :4])
     said = "Much of this prediction is what nodes do only together" in report(e).html
     assert said == (share > 0.5)
 
 
 def test_words_that_come_twice_have_numbers(of_graph):
-    html = report(of_graph[0], on=sentence_canvas(["so", "so", "good", "film"], edge_index=SMALL)).html
+    html = report(of_graph[0], on=sentence_canvas(["so", "so", "good", "film"], edge_index=PATH)).html
     assert {name for name, _ in listed(html)} == {"so (0)", "so (1)", "good", "film"}

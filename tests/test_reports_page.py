@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from helpers import EDGES, features, net
+from helpers import EDGES, PATH, features, holds, net, reads, until
 
 from xdegree import Explanation, agglomerate, explain
 from xdegree.canvas import account_line, alike, graph_canvas, molecule_canvas, sentence_canvas, signed_colour
@@ -10,19 +10,6 @@ from xdegree.reports import report
 from xdegree.results.tree import Group
 
 EVIL = "<img src=x onerror=\"document.title='broken in'\">"
-SMALL = torch.tensor([[0, 1, 1, 2, 2, 3], [1, 0, 2, 1, 3, 2]])
-
-
-@pytest.fixture(scope="module")
-def of_node():
-    model, x = net(), features()
-    return explain(model, x, EDGES, index=5, edge_scores="pair"), agglomerate(model, x, EDGES, index=5, q=0.8)
-
-
-@pytest.fixture(scope="module")
-def of_graph():
-    model, x = net(level="graph"), features(4)
-    return explain(model, x, SMALL), agglomerate(model, x, SMALL)
 
 
 @pytest.fixture
@@ -61,7 +48,7 @@ def test_nodes_have_their_colours_and_say_their_scores(opened, of_node):
     assert [n for n, symbol in zip(nodes, seen["symbol"], strict=True) if symbol == "diamond"] == [5]
     assert [n for n, line in zip(nodes, seen["line"], strict=True) if line > 2] == [4]
     assert seen["text"][nodes.index(5)].startswith("node 5: ")
-    assert page.inner_text("#most") == f"+{most:.3g}"
+    reads(page, "#most", f"+{most:.3g}")
     assert page.inner_text("#unit") == (
         f"contribution to class {e.target} (logits): red raises class {e.target}, blue lowers it"
     )
@@ -80,9 +67,10 @@ def test_hovering_shows_a_score_and_zoom_survives_a_change_of_level(opened, of_n
     before = page.evaluate("() => find('picture')._fullLayout.xaxis.range")
     box = page.locator("#picture").bounding_box()
     page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    page.evaluate("() => { find('picture').on('plotly_relayout', () => { window.rested = true; }); }")
     page.mouse.wheel(0, -300)
     page.wait_for_function("before => find('picture').layout.xaxis.range[0] > before + 1e-6", arg=before[0])
-    page.wait_for_timeout(500)  # the library takes note of a zoom when the wheel has come to rest
+    page.wait_for_function("() => window.rested")  # the library takes note of a zoom when the wheel has come to rest
     zoomed = page.evaluate("() => find('picture')._fullLayout.xaxis.range")
     page.click("#on")
     assert page.evaluate("() => find('picture')._fullLayout.xaxis.range") == pytest.approx(zoomed)
@@ -93,16 +81,17 @@ def test_the_slider_goes_through_the_levels(opened, of_node):
     nodes = sorted(e.nodes.tolist())
     page = opened(report(e, tree))
     assert page.get_attribute("#level", "max") == str(len(tree.levels))
-    assert page.inner_text("#caption") == "Every node by itself"
+    reads(page, "#caption", "Every node by itself")
     most = max(abs(group.score) for level in tree.levels for group in level)
     page.focus("#level")
     for number, level in enumerate(tree.levels):
         page.keyboard.press("ArrowRight")
-        assert page.inner_text("#caption").startswith(f"Level {number + 1} of {len(tree.levels)}: {len(level)} group")
+        reads(page, "#caption", f"Level {number + 1} of {len(tree.levels)}: {len(level)} group")
         inside = {node: signed_colour(group.score, most) for group in level for node in group.nodes}
-        assert drawn(page)["colour"] == [inside.get(node, "#ffffff") for node in nodes]
+        wanted = [inside.get(node, "#ffffff") for node in nodes]
+        until(page, lambda wanted=wanted: drawn(page)["colour"] == wanted, f"the colours of level {number}")
     page.click("#back")
-    assert page.input_value("#level") == str(len(tree.levels) - 1)
+    until(page, lambda: page.input_value("#level") == str(len(tree.levels) - 1), "one level back")
 
 
 def test_a_group_of_the_table_is_shown_in_the_drawing(opened, of_node):
@@ -112,12 +101,12 @@ def test_a_group_of_the_table_is_shown_in_the_drawing(opened, of_node):
     button = page.locator("button.group").first
     assert button.inner_text() == "A 5, 6"
     button.click()
-    assert button.get_attribute("aria-pressed") == "true"
-    assert page.inner_text("#caption") == "A, 2 nodes: −3"
+    until(page, lambda: button.get_attribute("aria-pressed") == "true", "the button is pressed")
+    reads(page, "#caption", "A, 2 nodes: −3")
     opacity = drawn(page)["opacity"]
     assert [node for node, seen in zip(nodes, opacity, strict=True) if seen == 1] == [5, 6]
     button.click()
-    assert page.inner_text("#caption") == "Every node by itself"
+    reads(page, "#caption", "Every node by itself")
 
 
 @pytest.mark.parametrize("kind", ["molecule", "sentence"])
@@ -126,7 +115,7 @@ def test_molecules_and_sentences_are_drawn_as_such(opened, of_graph, kind):
     on = (
         molecule_canvas("CCOC")
         if kind == "molecule"
-        else sentence_canvas(["a", "very", "good", "film"], edge_index=SMALL)
+        else sentence_canvas(["a", "very", "good", "film"], edge_index=PATH)
     )
     page = opened(report(e, tree, on=on))
     assert f"for this {kind}?" in page.inner_text("h1")
@@ -144,7 +133,7 @@ def test_a_long_sentence_has_shorter_lines_on_a_phone(opened):
     e = Explanation(torch.tensor([1.0, 0.0]), 0, 0, 30, torch.arange(30), node_scores=torch.linspace(-1, 1, 30))
     on = sentence_canvas(words, heads=[-1, *range(29)])
     page = opened(report(e, on=on), width=390, height=844)
-    assert page.evaluate("() => find('picture').layout.images[0].sizex") < on.size[0] / 1.5
+    page.wait_for_function(f"() => find('picture').layout.images[0].sizex < {on.size[0] / 1.5}")
     page.set_viewport_size({"width": 1280, "height": 800})
     page.wait_for_function(f"() => find('picture').layout.images[0].sizex > {on.size[0] - 1}")
 
@@ -152,22 +141,22 @@ def test_a_long_sentence_has_shorter_lines_on_a_phone(opened):
 def test_text_of_users_is_text(opened, of_graph):
     e, tree = of_graph
     evil = [EVIL, "</script><script>document.title='broken in'</script>", "{{library}}", "a & b"]
-    on = sentence_canvas(evil, edge_index=SMALL)
+    on = sentence_canvas(evil, edge_index=PATH)
     page = opened(report(e, tree, on=on, classes=evil[:3], title=EVIL, settings={EVIL: EVIL}))
     page.click("button.group")
     page.click("#on")
     assert page.title() == EVIL
     assert page.locator("h1").inner_text() == EVIL
-    assert page.locator("img").count() == 0
+    holds(page, "img", 0)
     assert "a & b" in page.inner_text("#nodes")
     assert page.locator("#settings th", has_text="<img src=x").count() == 1
 
 
 def test_names_of_nodes_are_text_in_the_drawing(opened, of_graph):
     e, tree = of_graph
-    on = graph_canvas(SMALL, range(4), {0: EVIL, 1: "<b>bold</b>"})
+    on = graph_canvas(PATH, range(4), {0: EVIL, 1: "<b>bold</b>"})
     page = opened(report(e, tree, on=on))
-    assert page.locator("#picture img").count() == 0
+    holds(page, "#picture img", 0)
     assert page.locator("#picture text", has_text="<b>bold</b>").count() == 1
     assert page.title() != "broken in"
 
@@ -184,9 +173,9 @@ def test_each_view_has_the_unit_of_its_own_result(opened):
     e = explain(net(), features(), EDGES, index=5, reading="strength")
     tree = agglomerate(net(), features(), EDGES, index=5)
     page = opened(report(e, tree))
-    assert page.inner_text("#unit").startswith("strength")
+    reads(page, "#unit", "strength")
     page.click("#on")
-    assert page.inner_text("#unit").startswith(f"contribution to class {tree.target} (logits): red raises")
+    reads(page, "#unit", f"contribution to class {tree.target} (logits): red raises")
     alone = {min(leaf.nodes): leaf.score for leaf in tree.leaves}
     said = {text.split(":")[0].split("<")[0]: text for text in drawn(page)["text"]}
     for node, score in alone.items():
@@ -200,20 +189,15 @@ def test_the_page_says_how_much_of_the_prediction_is_explained(opened, of_node):
     assert line[0].upper() + line[1:] in page.inner_text("#meaning")
     assert f"Red raises “{['red', 'green', 'blue'][e.target]}”, blue lowers it." in page.inner_text("#meaning")
     page.click("#on")
-    assert (
-        page.inner_text("#account").lower()
-        == account_line(tree, level=tree.levels[0])
-        .lower()
-        .replace(f"class {e.target}", f"“{['red', 'green', 'blue'][e.target]}”")
-        + "."
-    )
+    line = account_line(tree, ["red", "green", "blue"], tree.levels[0])
+    reads(page, "#account", f"{line[0].upper()}{line[1:]}.")
 
 
 def test_a_regression_has_no_classes_and_without_a_tree_there_are_no_levels(opened):
-    e = explain(net(level="graph", classes=1), features(4), SMALL)
+    e = explain(net(level="graph", classes=1), features(4), PATH)
     page = opened(report(e))
     value = alike(e.prediction.tolist())[0]
-    assert page.inner_text("h1") == f"Why {value} for this graph?"
+    reads(page, "h1", f"Why {value} for this graph?")
     assert "Red raises the output, blue lowers it." in page.inner_text("#meaning")
     assert "class" not in page.inner_text("main").lower()
     assert not page.is_visible("#level")
@@ -246,7 +230,8 @@ def test_nothing_sticks_out_of_the_page_and_no_word_of_the_settings_is_broken(op
     page = opened(report(e, tree, on=on, classes=["x" * 60, "y", "z"], settings={"source": path}))
     for width in (320, 390, 1000, 1366):
         page.set_viewport_size({"width": width, "height": 800})
-        assert page.evaluate("() => document.documentElement.scrollWidth") <= width
+        wide = "() => document.documentElement.scrollWidth"
+        until(page, lambda most=width, wide=wide: page.evaluate(wide) <= most, f"fits {width}")
         assert not [word for word in page.evaluate(BROKEN) if "x" * 60 not in word], width
 
 

@@ -3,9 +3,9 @@
 Nothing here needs matplotlib; laying out a graph needs networkx, a molecule RDKit.
 """
 
-from .base import Canvas, Edge, edge_of
+from .base import Canvas, Edge, edge_of, graph_title, node_names
 from .colours import GREY, INK, NOTHING, SIGNED, is_dark, signed_colour, text_on
-from .graph import graph_canvas
+from .graph import explained_graph, graph_canvas, neighborhood, part_line
 from .molecule import Molecule, molecule_canvas
 from .overview import Occurrence, Overview, functional_groups, overview
 from .scores import (
@@ -37,6 +37,11 @@ __all__ = [
     "Molecule",
     "Sentence",
     "graph_canvas",
+    "explained_graph",
+    "neighborhood",
+    "part_line",
+    "node_names",
+    "graph_title",
     "molecule_canvas",
     "sentence_canvas",
     "overview",

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import ClassVar
 
 from torch import Tensor
+from torch_geometric.data import Data
 
 Point = tuple[float, float]
 Edge = tuple[int, int]
@@ -53,6 +54,22 @@ class Canvas:
     def svg(self, nodes: Colours, edges: EdgeColours) -> str | None:  # noqa: ARG002
         """A still picture that fills the box, for those canvases that have one of their own kind."""
         return None
+
+
+def node_names(data: Data) -> list[str] | None:
+    """What the nodes are called: ``words`` or ``names``, where the graph has them."""
+    for field_name in ("words", "names"):
+        if field_name in data and len(data[field_name]) == data.num_nodes:
+            return [str(name) for name in data[field_name]]
+    return None
+
+
+def graph_title(data: Data) -> str | None:
+    """What a graph calls itself: its title or name, its SMILES, its words."""
+    for field in ("title", "name", "smiles"):
+        if isinstance(value := data.get(field), str) and value.strip():
+            return value.strip()
+    return " ".join(map(str, data.words)) if "words" in data else None
 
 
 def edge_of(u: int, v: int) -> Edge:

@@ -4,10 +4,14 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import networkx as nx
 import numpy as np
+import torch
 from torch import Tensor
 
+from ..results.explanation import Explanation
 from .base import Canvas, Point, edges_of
+from .scores import explained_node, node_scores
 
+MOST_SHOWN = 300  # nodes of a page's drawing; of more, the strongest with the ways between them
 SLOW = 400  # from so many nodes on, all pairs of hops take longer than a reader waits
 STEPS, STILL = 200, 0.0003  # of the layout at most; the largest move, in hops, that is not visible
 GAP, WIDE = 1.2, 1.3  # between parts, in hops; how much wider than high they are together, as screens and pages are
@@ -30,6 +34,53 @@ def graph_canvas(edge_index: Tensor, nodes: Iterable[int], labels: Mapping[int, 
     places = _layout(graph)
     paths = {(min(u, v), max(u, v)): ((places[u], places[v]),) for u, v in graph.edges}
     return Canvas(places, paths, {node: (labels or {}).get(node, str(node)) for node in shown})
+
+
+def neighborhood(
+    edge_index: Tensor, nodes: Sequence[int], strength: Tensor, root: int | None, most: int | None = None
+) -> list[int]:
+    """So many of the nodes at most: the strongest, each with the shortest way that joins it to the root.
+
+    The root is the explained node, or the strongest one. What cannot be reached from it comes last.
+    """
+    most = MOST_SHOWN if most is None else most
+    if len(nodes) <= most:
+        return list(nodes)
+    inside = set(nodes)
+    graph: nx.Graph[int] = nx.Graph()
+    graph.add_nodes_from(nodes)
+    graph.add_edges_from((u, v) for u, v in edge_index.t().tolist() if u in inside and v in inside)
+    order = sorted(nodes, key=lambda node: (-float(strength[node]), node))
+    start = order[0] if root is None else root
+    before = dict(nx.bfs_predecessors(graph, start))
+    chosen = {start}
+    for node in sorted(order, key=lambda node: node not in before):
+        way = [node]
+        while way[-1] in before and way[-1] not in chosen:
+            way.append(before[way[-1]])
+        if len(chosen.union(way)) <= most:
+            chosen.update(way)
+    return sorted(chosen)
+
+
+def explained_graph(e: Explanation, labels: Mapping[int, str] | None = None) -> Canvas:
+    """The nodes that can contribute to a prediction; of more than can be told apart, the neighborhood that matters."""
+    if e.edge_index is None:
+        raise ValueError("the explanation does not know its graph: give on=graph_canvas(edge_index, nodes)")
+    strength = torch.tensor(node_scores(e)).abs()
+    return graph_canvas(e.edge_index, neighborhood(e.edge_index, e.nodes.tolist(), strength, explained_node(e)), labels)
+
+
+def part_line(canvas: Canvas, nodes: Sequence[int], scores: Sequence[float], root: int | None) -> str:
+    """What is drawn of a graph that is too large to be drawn, and how much of the scores; empty where all is drawn."""
+    if len(canvas.places) >= len(nodes):
+        return ""
+    share = sum(abs(scores[node]) for node in canvas.places) / (sum(map(abs, scores)) or 1.0)
+    to = "the strongest node" if root is None else "the explained node"
+    return (
+        f"Drawn are {len(canvas.places)} of {len(nodes):,} nodes that can contribute, with {share:.0%} of all"
+        f" scores by magnitude: the strongest, and the ways that join them to {to}. All numbers count all nodes."
+    )
 
 
 def _layout(graph: "nx.Graph[int]") -> dict[int, Point]:

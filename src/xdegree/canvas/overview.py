@@ -1,6 +1,7 @@
 """Many explanations as one table: which kinds of nodes contribute how much, and which subgraphs come back."""
 
 import os
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -14,7 +15,7 @@ from torch_geometric.utils import degree
 
 from ..results.explanation import Explanation
 from ..results.hetero import HeteroExplanation
-from .base import edges_of
+from .base import edges_of, graph_title, node_names
 from .molecule import mol_of
 from .wording import JOINT, PLURAL, UNSIGNED, alike, signs_line, sum_of_two, unit_of
 
@@ -152,13 +153,17 @@ def _row(e: Explanation | HeteroExplanation, graph: Data | None, number: int) ->
     if isinstance(label, Tensor) and not label.is_floating_point() and len(e.prediction) > 1:
         place = e.index if label.numel() > 1 else 0
         right = bool(label.flatten()[place] == predicted) if place < label.numel() else None
-    named = None if graph is None else graph.get("title", graph.get("name", graph.get("smiles")))
-    if named is None and graph is not None and "words" in graph:
-        named = " ".join(map(str, graph.words))
-    title = named if isinstance(named, str) else f"{e.level or 'prediction'} {e.index if e.level == 'node' else number}"
     size = len(e.nodes) if isinstance(e, Explanation) else sum(len(s) for s in e.scores.values())
     parts = None if e.residual is None else e.total_scores
-    return Row(title, e.target, e.output, right, size, parts, e.residual)
+    return Row(_title(e, graph, number), e.target, e.output, right, size, parts, e.residual)
+
+
+def _title(e: Explanation | HeteroExplanation, graph: Data | None, number: int) -> str:
+    """What a prediction is of: the node by its name, the graph by its title, SMILES or words; else by its number."""
+    names = None if graph is None else node_names(graph)
+    if e.level == "node":
+        return f"node {e.index}" if names is None else names[e.index]
+    return (None if graph is None else graph_title(graph)) or f"{e.level or 'prediction'} {number}"
 
 
 Part = tuple[str, float, int]
@@ -269,7 +274,7 @@ def _shape(part: "nx.Graph[int]", named: Mapping[int, str], molecule: "Mol | Non
     kinds = {node: named[node] for node in part}
     nx.set_node_attributes(part, kinds, "kind")
     mark = nx.weisfeiler_lehman_graph_hash(part, node_attr="kind", digest_size=3)
-    listed = sorted(kinds.values())
+    listed = [name if times == 1 else f"{times} × {name}" for name, times in sorted(Counter(kinds.values()).items())]
     said = ", ".join(listed[:6]) + (f" and {len(listed) - 6} more" if len(listed) > 6 else "")
     return f"{said} [{mark}]"
 

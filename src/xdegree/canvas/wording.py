@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from ..results.tree import ExplanationTree, Level
 
@@ -29,8 +28,8 @@ LARGE = 0.5
 def output_name(result: Any, classes: Sequence[str] | None = None) -> str:
     """Which output is explained: the class by its name or number; "the output" where there is only one."""
     if classes is not None and result.target < len(classes):
-        return f"“{classes[result.target]}”" if _count(result) > 1 else str(classes[result.target])
-    return f"class {result.target}" if _count(result) > 1 else "the output"
+        return f"“{classes[result.target]}”" if len(result.prediction) > 1 else str(classes[result.target])
+    return f"class {result.target}" if len(result.prediction) > 1 else "the output"
 
 
 def scale_of(prediction: Any) -> str:
@@ -118,7 +117,7 @@ def account(result: Any, level: Level | None = None, *, node: str = "node") -> A
     else:
         found = result.scores.values() if isinstance(result.scores, Mapping) else [result.scores]
         plural = f"{node}s" if result.of == "node" else PLURAL[result.of]
-        what, parts = f"single {plural}", math.fsum(float(_double(s).sum()) for s in found)
+        what, parts = f"single {plural}", math.fsum(float(s.detach().double().sum()) for s in found)
     name = "prediction" if getattr(result, "logits", None) is None else "logit"
     return Account(parts, output, what, name, None if baseline is None else float(baseline[result.target]))
 
@@ -132,7 +131,7 @@ def account_line(
         return ""
     start = found.start or 0.0
     parts, prediction, rest = sum_of_two(found.parts, found.prediction - start)
-    whose = f" for {output_name(result, classes)}" if _count(result) > 1 else ""
+    whose = f" for {output_name(result, classes)}" if len(result.prediction) > 1 else ""
     beyond = "" if found.start is None else f" beyond the baseline's {alike([start])[0]}"
     verb = "adds" if level is not None and len(level) == 1 else "add"
     said = f"{found.what} {verb} up to {parts}, the {found.name}{whose} is {prediction}{beyond}"
@@ -172,11 +171,3 @@ def _fixed(value: float, decimals: int) -> str:
     text = f"{value:+.{decimals}f}"
     nothing = math.isfinite(value) and float(text) == 0
     return text[1:] if nothing else text.replace("-", MINUS)
-
-
-def _double(scores: Tensor) -> Tensor:
-    return scores.detach().double()
-
-
-def _count(result: Any) -> int:
-    return len(result.prediction)

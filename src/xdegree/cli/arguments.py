@@ -94,6 +94,48 @@ def helps(parser: argparse.ArgumentParser) -> Callable[[argparse.Namespace], int
     return run
 
 
+SHARED: dict[str, dict[str, Any]] = {
+    "--weights": {
+        "type": Path,
+        "metavar": "FILE",
+        "help": "a state dict to load into the model, as torch.save wrote it",
+    },
+    "--index": {
+        "type": int,
+        "metavar": "ROW",
+        "help": "the node, link or graph that is explained (default: the only one)",
+    },
+    "--target": {"type": int, "metavar": "CLASS", "help": "the class (default: the predicted one)"},
+    "--reading": {"choices": READINGS, "default": READINGS[0], "help": "what scores measure (default: %(default)s)"},
+    "--edge-scores": {"choices": EDGES, "help": "score edges too, by their end points (default: no)"},
+    "--layer": {"metavar": "PATH", "help": "the module at which strength is read (default: the last)"},
+    "--option": {
+        "action": "append",
+        "default": [],
+        "metavar": "NAME=VALUE",
+        "help": f"a choice among rules, as ties=first; repeatable; names: {', '.join(OPTION_NAMES)}"
+        " (default: those of Options)",
+    },
+    "--level": {"choices": LEVELS, "help": "what the model predicts (default: told by its output)"},
+    "--of": {"choices": OF, "default": OF[0], "help": "what is scored (default: %(default)s)"},
+    "--start": {
+        "metavar": "PATH",
+        "help": "for integer inputs: the module, for example emb, whose output is decomposed",
+    },
+    "--json": {"action": "store_true", "help": "print JSON, and nothing else, to the standard output"},
+    "--quiet": {"action": "store_true", "help": "no progress bars and notes on the standard error"},
+}
+"""Options that mean the same in all commands."""
+QUESTION = ("--target", "--reading", "--edge-scores", "--layer", "--option")
+"""What is asked of a prediction."""
+
+
+def add(parser: Any, *names: str) -> None:
+    """Options that other commands have too."""
+    for name in names:
+        parser.add_argument(name, **SHARED[name])
+
+
 def add_factory(parser: argparse.ArgumentParser, *, optional: bool = False) -> None:
     """The model, and weights for it."""
     parser.add_argument(
@@ -102,71 +144,12 @@ def add_factory(parser: argparse.ArgumentParser, *, optional: bool = False) -> N
         nargs="?" if optional else None,
         help="a function that returns (model, args[, kwargs])",
     )
-    add_weights(parser)
-
-
-def add_weights(parser: Any) -> None:
-    """Weights that replace those of the factory's model."""
-    parser.add_argument(
-        "--weights", type=Path, metavar="FILE", help="a state dict to load into the model, as torch.save wrote it"
-    )
-
-
-def add_index(parser: Any) -> None:
-    """One prediction."""
-    parser.add_argument(
-        "--index", type=int, metavar="ROW", help="the node, link or graph that is explained (default: the only one)"
-    )
-
-
-def add_question(parser: Any) -> None:
-    """What is asked of a prediction."""
-    parser.add_argument("--target", type=int, metavar="CLASS", help="the class (default: the predicted one)")
-    parser.add_argument(
-        "--reading", choices=READINGS, default=READINGS[0], help="what scores measure (default: %(default)s)"
-    )
-    parser.add_argument("--edge-scores", choices=EDGES, help="score edges too, by their end points (default: no)")
-    parser.add_argument("--layer", metavar="PATH", help="the module at which strength is read (default: the last)")
-    parser.add_argument(
-        "--option",
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help=f"a choice among rules, as ties=first; repeatable; names: {', '.join(OPTION_NAMES)}"
-        " (default: those of Options)",
-    )
-
-
-def add_level(parser: Any) -> None:
-    """What the model predicts."""
-    parser.add_argument("--level", choices=LEVELS, help="what the model predicts (default: told by its output)")
-
-
-def add_of(parser: Any) -> None:
-    """What is scored."""
-    parser.add_argument("--of", choices=OF, default=OF[0], help="what is scored (default: %(default)s)")
-
-
-def add_start(parser: Any) -> None:
-    """Where portions start."""
-    parser.add_argument(
-        "--start", metavar="PATH", help="for integer inputs: the module, for example emb, whose output is decomposed"
-    )
+    add(parser, "--weights")
 
 
 def add_out(parser: Any, metavar: str, about: str, **more: Any) -> None:
     """Where results go."""
     parser.add_argument("-o", "--out", type=Path, metavar=metavar, help=about, **more)
-
-
-def add_json(parser: Any) -> None:
-    """Results for programs."""
-    parser.add_argument("--json", action="store_true", help="print JSON, and nothing else, to the standard output")
-
-
-def add_quiet(parser: Any) -> None:
-    """Nothing on the way."""
-    parser.add_argument("--quiet", action="store_true", help="no progress bars and notes on the standard error")
 
 
 def options_of(given: Sequence[str]) -> Options:

@@ -9,11 +9,9 @@ from .arguments import (
     DONE,
     FACTORY,
     INCOMPLETE,
+    add,
     add_factory,
-    add_json,
-    add_level,
     add_out,
-    add_quiet,
     command,
     note,
     positive,
@@ -54,7 +52,7 @@ def add_to(commands: Any) -> None:
     parser.add_argument(
         "--index", type=int, action="append", metavar="ROW", help="a node, link or graph; repeatable (default: some)"
     )
-    parser.add_argument("--target", type=int, metavar="CLASS", help="the class (default: the predicted one)")
+    add(parser, "--target")
     parser.add_argument("--task", choices=TASKS, help="what outputs are (default: regression for one, else classes)")
     parser.add_argument(
         "--method", action="append", metavar="NAME", help="a method, as occlusion; repeatable (default: ten or so)"
@@ -66,11 +64,10 @@ def add_to(commands: Any) -> None:
         "--samples", type=positive, default=20, metavar="N", help="random draws per measure (default: %(default)s)"
     )
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="of all that is random (default: %(default)s)")
-    add_level(parser)
+    add(parser, "--level")
     add_out(parser, "FILE", "save all numbers as JSON")
     parser.add_argument("--picture", type=Path, metavar="FILE", help="save the curves as a picture (.png, .svg, .pdf)")
-    add_json(parser)
-    add_quiet(parser)
+    add(parser, "--json", "--quiet")
     parser.set_defaults(run=run)
 
 

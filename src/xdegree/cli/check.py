@@ -9,10 +9,8 @@ from .arguments import (
     DONE,
     FACTORY,
     INCOMPLETE,
+    add,
     add_factory,
-    add_json,
-    add_of,
-    add_start,
     command,
     print_json,
 )
@@ -37,9 +35,7 @@ def add_to(commands: Any) -> None:
         codes={DONE: "every operation has a rule", INCOMPLETE: "some operations lack one"},
     )
     add_factory(parser)
-    add_of(parser)
-    add_start(parser)
-    add_json(parser)
+    add(parser, "--of", "--start", "--json")
     parser.set_defaults(run=run)
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from ..factories import UsageError
-from .arguments import DONE, add_out, add_quiet, command
+from .arguments import DONE, add, add_out, command
 
 ABOUT = """\
 Make the word vectors of all 70,042 sentences of the rebuilt Graph-SST2.
@@ -28,7 +28,7 @@ def add_to(commands: Any) -> None:
     )
     parser.add_argument("name", metavar="NAME", choices=("graph-sst2",), help="graph-sst2")
     add_out(parser, "FOLDER", "for the vectors (default: the user's cache folder)")
-    add_quiet(parser)
+    add(parser, "--quiet")
     parser.set_defaults(run=run)
 
 

@@ -1,10 +1,10 @@
 """``xdegree explain``: why one prediction, printed or saved."""
 
 import argparse
+import json
 import warnings
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from ..factories import UsageError, listed_graphs, ready, said
@@ -12,14 +12,10 @@ from .arguments import (
     DONE,
     FACTORY,
     INCOMPLETE,
+    QUESTION,
+    add,
     add_factory,
-    add_index,
-    add_json,
-    add_level,
-    add_of,
     add_out,
-    add_question,
-    add_start,
     command,
     note,
     options_of,
@@ -61,16 +57,12 @@ def add_to(commands: Any) -> None:
         codes={DONE: "the prediction is explained", INCOMPLETE: ""},
     )
     add_factory(parser)
-    add_index(parser)
-    add_question(parser)
-    add_of(parser)
-    add_level(parser)
-    add_start(parser)
+    add(parser, "--index", *QUESTION, "--of", "--level", "--start")
     parser.add_argument(
         "--top", type=positive, default=10, metavar="N", help="how many scores are printed (default: %(default)s)"
     )
     add_out(parser, "FILE", "save the whole explanation as JSON, for `xdegree report` and Explanation.load")
-    add_json(parser)
+    add(parser, "--json")
     parser.set_defaults(run=run)
 
 
@@ -88,16 +80,8 @@ def run(given: argparse.Namespace) -> int:
         except OSError as error:
             raise UsageError(str(error)) from None
         note(given, f"saved: {given.out} (a page of it: xdegree report {given.out})")
-    print(saved_form(e) if given.json else text(e, given))
+    print(json.dumps(e.content()) if given.json else text(e, given))
     return DONE
-
-
-def saved_form(e: Any) -> str:
-    """The JSON of an explanation; asked of its own `save`, so that the two can never differ."""
-    from tempfile import TemporaryDirectory
-
-    with TemporaryDirectory() as folder:
-        return Path(e.save(Path(folder) / "why.json")).read_text(encoding="utf-8")
 
 
 def chosen(args: tuple[Any, ...], index: int | None) -> tuple[tuple[Any, ...], int | None]:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..factories import UsageError, load_weights, made_with_views
-from .arguments import DONE, FACTORY, INCOMPLETE, INTERRUPTED, add_factory, add_quiet, command, note, progress
+from .arguments import DONE, FACTORY, INCOMPLETE, INTERRUPTED, add, add_factory, command, note, progress
 
 if TYPE_CHECKING:
     from ..explorer.subject import Example
@@ -74,7 +74,7 @@ def add_to(commands: Any) -> None:
         help="where to listen, 0 for any free port (default: %(default)s)",
     )
     parser.add_argument("--no-browser", action="store_true", help="do not open a browser window")
-    add_quiet(parser)
+    add(parser, "--quiet")
     parser.set_defaults(run=run)
 
 

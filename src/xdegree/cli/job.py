@@ -13,14 +13,10 @@ from .arguments import (
     DONE,
     FACTORY,
     INCOMPLETE,
+    QUESTION,
+    add,
     add_factory,
-    add_json,
-    add_level,
-    add_of,
     add_out,
-    add_question,
-    add_quiet,
-    add_start,
     command,
     helps,
     options_of,
@@ -112,10 +108,7 @@ def _add_run(actions: Any) -> None:
         help="which nodes, links or graphs: all, numbers as 3,5,9, or a file with a number per line"
         " (default: %(default)s)",
     )
-    add_of(run)
-    add_question(run)
-    add_level(run)
-    add_start(run)
+    add(run, "--of", *QUESTION, "--level", "--start")
     run.add_argument(
         "--portions",
         metavar="SIZE",
@@ -144,7 +137,7 @@ def _add_repair(actions: Any) -> None:
     repair.add_argument(
         "--index", metavar="ROWS", help="the instances of the job, where its parts cannot tell them (default: they do)"
     )
-    add_json(repair)
+    add(repair, "--json")
     repair.set_defaults(run=_guarded(_repair))
 
 
@@ -158,7 +151,7 @@ def _add_status(actions: Any) -> None:
         codes={DONE: "it is finished, or it runs, without errors so far", INCOMPLETE: CODES[INCOMPLETE]},
     )
     _add_folder(status)
-    add_json(status)
+    add(status, "--json")
     status.set_defaults(run=_guarded(_status))
 
 
@@ -204,8 +197,7 @@ def _add_workers(parser: argparse.ArgumentParser, engine: str, workers: str) -> 
         metavar="NAME",
         help="of what the fingerprint cannot see; another one is not resumed (default: none)",
     )
-    add_json(parser)
-    add_quiet(parser)
+    add(parser, "--json", "--quiet")
 
 
 def _guarded(action: Callable[[argparse.Namespace], int]) -> Callable[[argparse.Namespace], int]:

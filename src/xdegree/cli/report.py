@@ -1,7 +1,7 @@
 """``xdegree report``: one prediction, explained on one page."""
 
 import argparse
-import json
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,16 +10,14 @@ from .arguments import (
     DONE,
     FACTORY,
     INCOMPLETE,
-    add_index,
-    add_json,
+    QUESTION,
+    add,
     add_out,
-    add_question,
-    add_weights,
     command,
     positive,
     print_json,
 )
-from .explain import chosen, explained, question, saved_form, unexplained
+from .explain import chosen, explained, question, unexplained
 
 if TYPE_CHECKING:
     from ..canvas import Canvas
@@ -51,7 +49,7 @@ def add_to(commands: Any) -> None:
     parser = command(
         commands,
         "report",
-        "explain one prediction on one HTML page",
+        "explain one prediction, or many, on one HTML page",
         about=ABOUT,
         examples=[
             "xdegree report my_models.py:factory --index 5 --classes no,yes",
@@ -61,9 +59,9 @@ def add_to(commands: Any) -> None:
         ],
         codes={DONE: "the page is written", INCOMPLETE: ""},
     )
-    parser.add_argument("source", metavar="SOURCE", help="why.json, or MODULE:FACTORY")
+    parser.add_argument("source", metavar="SOURCE", help="why.json, or MODULE:FACTORY; with --many also a job's folder")
     add_out(parser, "FILE", "the page (default: %(default)s)", default=Path("report.html"))
-    add_json(parser)
+    add(parser, "--json")
     parser.add_argument("--title", metavar="TEXT", help="of the page (default: the question that it answers)")
     parser.add_argument("--classes", metavar="A,B,…", help="names of the classes (default: their numbers)")
     parser.add_argument("--smiles", metavar="SMILES", help="draw the graph as this molecule")
@@ -80,10 +78,14 @@ def add_to(commands: Any) -> None:
         help="with --many: predictions at most (default: %(default)s)",
     )
     asked = parser.add_argument_group("of a factory")
-    add_weights(asked)
-    add_index(asked)
-    add_question(asked)
-    asked.add_argument("--q", type=float, default=0.6, metavar="Q", help="of all that is random (default: %(default)s)")
+    add(asked, "--weights", "--index", *QUESTION)
+    asked.add_argument(
+        "--q",
+        type=float,
+        default=0.6,
+        metavar="Q",
+        help="how choosy groups grow, 0 to 1 (default: %(default)s)",
+    )
     asked.add_argument("--seed", type=int, default=0, metavar="N", help="of all that is random (default: %(default)s)")
     asked.add_argument("--no-tree", action="store_true", help="no agglomeration, which takes the most time")
     parser.set_defaults(run=run)
@@ -117,12 +119,17 @@ def run(given: argparse.Namespace) -> int:
         page.save(given.out)
     except (ValueError, ModuleNotFoundError, OSError) as error:
         raise UsageError(str(error)) from None
+    content = e.content()
+    return _told(given, {name: content[name] for name in TOLD}, "")
+
+
+def _told(given: argparse.Namespace, found: dict[str, Any], said: str) -> int:
+    """Say where the page is, and what is on it."""
     size = given.out.stat().st_size
     if given.json:
-        kept = json.loads(saved_form(e))
-        print_json({"out": str(given.out), "bytes": size, **{name: kept[name] for name in TOLD}})
+        print_json({"out": str(given.out), "bytes": size, **found})
     else:
-        print(f"{given.out} ({size / 1e6:.1f} MB)")
+        print(f"{given.out} ({said}{f'{size / 1e6:.1f} MB' if size > 1e6 else f'{size / 1e3:.0f} kB'})")
     return DONE
 
 
@@ -140,12 +147,7 @@ def _many(given: argparse.Namespace) -> int:
         page.save(given.out)
     except (ValueError, ModuleNotFoundError, OSError) as error:
         raise UsageError(str(error)) from None
-    size = given.out.stat().st_size
-    if given.json:
-        print_json({"out": str(given.out), "bytes": size, "predictions": len(found)})
-    else:
-        print(f"{given.out} ({len(found)} predictions, {size / 1e3:.0f} kB)")
-    return DONE
+    return _told(given, {"predictions": len(found)}, f"{len(found)} predictions, ")
 
 
 Fragments = list[list[tuple[str, tuple[int, ...], float]]]
@@ -178,7 +180,9 @@ def _of_factory(given: argparse.Namespace) -> "tuple[list[Explanation], Any, Fra
         data = _one_graph(args)
         rows = range(min(len(data.x), given.limit))
         try:
-            found = list(explain(model, *args, **{**asked, "index": list(rows)}))
+            with warnings.catch_warnings():
+                warnings.filterwarnings("ignore", "single scores add up")  # the page says it
+                found = list(explain(model, *args, **{**asked, "index": list(rows)}))
         except Exception as error:
             raise unexplained(error, None) from error
         return found, data, None
@@ -249,7 +253,7 @@ def _explained(given: argparse.Namespace) -> "Subject":
 
 def _canvas(given: argparse.Namespace, e: "Explanation", data: Any) -> "Canvas | None":
     """How to draw: as what the user says, else as what the data say, else as a graph."""
-    from ..canvas import molecule_canvas, sentence_canvas
+    from ..canvas import explained_graph, molecule_canvas, node_names, sentence_canvas
     from ..datasets import ATOMS
 
     smiles, words = given.smiles or getattr(data, "smiles", None), getattr(data, "words", None)
@@ -263,4 +267,5 @@ def _canvas(given: argparse.Namespace, e: "Explanation", data: Any) -> "Canvas |
         return sentence_canvas(words, edge_index=e.edge_index)
     if data is not None and "bond" in data and data.x.shape[1] == len(ATOMS):
         return molecule_canvas(graph=data, atoms=ATOMS)
-    return None
+    names = None if data is None else node_names(data)
+    return None if names is None else explained_graph(e, dict(enumerate(names)))

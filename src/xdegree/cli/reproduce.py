@@ -12,9 +12,8 @@ from ..factories import UsageError
 from .arguments import (
     DONE,
     INCOMPLETE,
-    add_json,
+    add,
     add_out,
-    add_quiet,
     command,
     positive,
     print_json,
@@ -62,8 +61,7 @@ def add_to(commands: Any) -> None:
     parser.add_argument("--quick", action="store_true", help="few instances, only to see that everything works")
     add_out(parser, "FOLDER", "for results and models (default: %(default)s)", default=Path("xdegree-results"))
     parser.add_argument("--page", type=Path, metavar="FILE", help="where the page goes (default: FOLDER/results.md)")
-    add_json(parser)
-    add_quiet(parser)
+    add(parser, "--json", "--quiet")
     parser.set_defaults(run=run)
 
 

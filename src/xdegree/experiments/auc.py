@@ -273,14 +273,15 @@ def _figure(cells: Sequence[TenCells]) -> Any:
     from matplotlib.figure import Figure
 
     from ..canvas import GREY, INK
-    from ..plots.curves import LINES, MARKERS
+    from ..plots.curves import LINES, MARKERS, ruled
 
     figure = Figure(figsize=(10.5, 4.4), dpi=150, layout="constrained")
     ax = figure.subplots()
     for place, cell in enumerate(cells):
         mean, deviation = cell.paper
         ax.bar(place, 2 * deviation, bottom=mean - deviation, width=0.8, color=GREY, alpha=0.35, lw=0)
-        ax.plot([place - 0.4, place + 0.4], [mean, mean], color=GREY, lw=1.5, label="the paper" if not place else None)
+        said = "" if place else "the paper, ± one standard deviation"
+        ax.hlines(mean, place - 0.4, place + 0.4, color=GREY, lw=1.5, label=said)
         for shift, values, colour, marker, label in (
             (-0.15, cell.papers, LINES[0], MARKERS[0], "the paper's reading"),
             (0.15, cell.fixed, LINES[1], MARKERS[1], FIXED),
@@ -289,10 +290,8 @@ def _figure(cells: Sequence[TenCells]) -> Any:
             ax.scatter(spots, values, s=16, c=colour, marker=marker, lw=0, alpha=0.8, label=None if place else label)
         if cell.hops is not None:
             ax.plot(place, cell.hops, marker="_", ms=14, color=INK, ls="", label=None if place else "hop distance")
-    ax.set_xticks(range(len(cells)), [f"{cell.title}\n{_model(cell)}" for cell in cells], fontsize=7.5, color=INK)
-    ax.set_ylabel("AUC", color=INK)
-    ax.tick_params(labelsize=8, color=GREY, labelcolor=INK)
-    ax.grid(axis="y", color=GREY, alpha=0.25, lw=0.5)
-    ax.spines[["top", "right"]].set_visible(False)
-    ax.legend(frameon=False, fontsize=8, loc="lower left", ncols=4)
+    ax.set_xticks(range(len(cells)), [f"{cell.title}\n{_model(cell)}" for cell in cells])
+    ruled(ax, "", "AUC, one point per model", grid="y")
+    ax.tick_params(axis="x", labelsize=7.5)
+    ax.legend(frameon=False, fontsize=9, loc="lower left", bbox_to_anchor=(0, 1), ncols=4)  # above: points are anywhere
     return figure

@@ -215,8 +215,7 @@ def _growth_table(found: dict[tuple[str, Kind], dict[str, Any]]) -> Table:
 def _picture(found: dict[tuple[str, Kind], dict[str, Any]]) -> Any:
     from matplotlib.figure import Figure
 
-    from ..canvas import GREY, INK
-    from ..plots.curves import LINES, MARKERS
+    from ..plots.curves import LINES, MARKERS, ruled
 
     figure = Figure(figsize=(10, 5.6), dpi=150, layout="constrained")
     axes = figure.subplots(2, 3).flatten()
@@ -226,13 +225,8 @@ def _picture(found: dict[tuple[str, Kind], dict[str, Any]]) -> Any:
                 ax.scatter(
                     cell["sizes"], cell["one by one"], s=14, c=colour, marker=marker, alpha=0.7, lw=0, label=kind
                 )
-        ax.set_title(title, fontsize=10, color=INK)
-        ax.set_xlabel("edges" if name == "mutag" else "nodes", fontsize=9, color=INK)
-        ax.set_ylabel("processor seconds", fontsize=9, color=INK)
+        ruled(ax, "edges" if name == "mutag" else "nodes", "processor seconds", title)
         ax.set_ylim(bottom=0)
-        ax.tick_params(labelsize=8, color=GREY, labelcolor=INK)
-        ax.grid(color=GREY, alpha=0.25, lw=0.5)
-        ax.spines[["top", "right"]].set_visible(False)
     axes[-1].set_axis_off()
     axes[-1].legend(*axes[0].get_legend_handles_labels(), loc="center", frameon=False, fontsize=10)
     return figure

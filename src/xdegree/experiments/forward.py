@@ -110,7 +110,8 @@ def _picture(molecule: Data, scores: Sequence[float], special: int) -> Any:
     from ..plots import plot_molecule
 
     canvas = molecule_canvas(graph=molecule, atoms=ATOMS)
-    return plot_molecule(torch.tensor(scores), canvas=canvas, truth=[special])
+    unit = "contribution to “there is a special node” (logits): red raises it, blue lowers it"
+    return plot_molecule(torch.tensor(scores), canvas=canvas, truth=[special], unit=unit)
 
 
 def order(count: int, seed: int = 0) -> tuple[list[int], list[int]]:

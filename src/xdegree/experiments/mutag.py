@@ -60,7 +60,10 @@ def run(bench: Bench) -> Outcome:
         " is so. Left out: the appendix's further examples; its rule of choice is not known."
     )
     caption = "Single atoms and levels of the agglomeration, left to right; red speaks for mutagenic, blue against it"
-    picture = Picture(plot_rows(rows, unit="contribution to\nmutagen (logits)"), caption)
+    picture = Picture(
+        plot_rows(rows, unit="contribution to mutagen (logits): red raises it, blue lowers it; white is in no group"),
+        caption,
+    )
     return Outcome("mutag", "Agglomeration on MUTAG (the paper's figure)", about, tables, {"mutag": picture})
 
 

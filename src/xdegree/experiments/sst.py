@@ -22,6 +22,7 @@ WORDS_SHOWN = (12, 24)
 TURNS = ("but", "though", "although", "if", "while", "despite", "yet")
 """Words that turn a sentence: the paper's two examples have one each."""
 Q = 0.6
+UNIT = "contribution to the class negative (logits): red raises it, blue lowers it; white is in no group"
 PAPERS = (
     "maybe it 's asking too much , but if a movie is truly going to inspire me , i want a little more than this .",
     "though ford and neeson capably hold our interest , but its just not a thrilling movie",
@@ -40,7 +41,7 @@ def run(bench: Bench) -> Outcome:
         right = predictions(model, [graph]) == [NEGATIVE]
         title = f"sentence {i}, negative, predicted {'negative (right)' if right else 'positive (wrong)'}"
         row = Row(title, tree, sentence_canvas(graph.words, edge_index=graph.edge_index, width=80))
-        figure = plot_rows([row], levels=4, across=False, unit="contribution to the class negative (logits)")
+        figure = plot_rows([row], levels=4, across=False, unit=UNIT)
         said = "right" if right else "wrong"
         caption = f"Agglomeration of a sentence that is predicted {said}; red speaks for negative, blue against it"
         pictures[f"sst-{name}"] = Picture(figure, caption)

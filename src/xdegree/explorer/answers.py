@@ -3,7 +3,7 @@
 import threading
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
@@ -14,6 +14,7 @@ from torch import Tensor
 from ..attribution.decompose import decompose
 from ..attribution.explain import explain
 from ..baselines import METHODS
+from ..canvas import Edge
 from ..engine.registry import MissingRuleError
 from ..locality.prepared import PreparedCall
 from ..model_call.split_points import Of
@@ -80,6 +81,8 @@ class Answers:
         """The agglomeration for a class."""
         self.scores = lru_cache(128)(self._scores)
         """The scores ``[N]`` of any method for a class."""
+        self.edge = lru_cache(1024)(self._edge)
+        """What the messages along one edge contribute to every class, in both directions."""
 
     def _ask(self, question: Callable[[], Any]) -> Any:
         with self._turn, torch.no_grad(), warnings.catch_warnings():
@@ -98,19 +101,11 @@ class Answers:
         if both := sorted({*a} & {*b}):
             name = f"{of.title()} {both[0]}"
             raise Problem(f"{name} is in both groups; their interaction is only defined for separate ones.")
-        one, chosen = subject.one, {*a, *b}
+        chosen = {*a, *b}
         rest = [item for item in (subject.edges if of == "edge" else subject.nodes) if item not in chosen]
-        local = [subject.local(sorted(group)) for group in (a, b, chosen, rest)]
         start = time.perf_counter()
-        found = self._ask(
-            lambda: decompose(
-                one.model, one.x, one.edge_index, groups=local, of=of, memory=MEMORY, model_kwargs=dict(one.kwargs)
-            )
-        )
-        shown = found if found.logits is None else found.logits
-        rows = shown.target.reshape(4, -1, len(one.prediction))[:, one.row].double()
+        rows, total = self._decomposed(subject, [sorted(group) for group in (a, b, chosen, rest)], of)
         seconds = time.perf_counter() - start
-        total = shown.total.reshape(-1, len(one.prediction))[one.row].double()
         return GroupAnswer(
             a=_row(rows[0]),
             b=_row(rows[1]),
@@ -121,6 +116,21 @@ class Answers:
             total=_row(total),
             seconds=seconds,
         )
+
+    def _decomposed(self, subject: Subject, groups: Sequence[Chosen], of: Of) -> tuple[Tensor, Tensor]:
+        """What groups contribute ``[K, C]``, and the output that they are parts of ``[C]``."""
+        one, local = subject.one, [subject.local(group) for group in groups]
+        found = self._ask(
+            lambda: decompose(
+                one.model, one.x, one.edge_index, groups=local, of=of, memory=MEMORY, model_kwargs=dict(one.kwargs)
+            )
+        )
+        shown = found if found.logits is None else found.logits
+        rows = shown.target.reshape(len(groups), -1, len(one.prediction))[:, one.row].double()
+        return rows, shown.total.reshape(-1, len(one.prediction))[one.row].double()
+
+    def _edge(self, subject: Subject, edge: Edge) -> Row:
+        return _row(self._decomposed(subject, [[edge]], "edge")[0][0])
 
     def _explanation(self, subject: Subject, target: int) -> Explanation:
         found: Explanation = self._ask(

@@ -5,16 +5,15 @@ import binascii
 from typing import Any
 
 from dash import ClientsideFunction, Dash, Input, Output, State, ctx, html, no_update
-from torch import Tensor
 
-from ..canvas import Canvas, account_line, output_name, scale_of, signs_line
+from ..canvas import account_line, output_name, part_line, scale_of, signs_line
 from ..canvas.wording import outputs_of
 from . import cytoscape, panels, parse
 from .answers import IN_UNITS, agreement
 from .downloads import OWN_UNIT, downloading
 from .problem import MAX_NAME, Problem
 from .server_state import Desk, level
-from .subject import Subject, not_drawn
+from .subject import not_drawn
 
 UNREAD = (
     "To type SMILES here, let the factory say how the model reads them: return a fourth element,"
@@ -128,42 +127,23 @@ def _showing(app: Dash, desk: Desk) -> None:
         scores = e.class_scores
         assert scores is not None
         made = cytoscape.drawing(subject, canvas, scores, e.logits)
-        note = f"{subject.note} {not_drawn(subject.data, canvas)}".strip()
-        if made["shown"] < made["able"]:
-            note = f"{_part(subject, canvas, scores[:, subject.one.target])} {note}"
+        part = part_line(canvas, subject.nodes, scores[:, subject.one.target].tolist(), subject.index)
+        note = f"{part} {subject.note} {not_drawn(subject.data, canvas)}".strip()
         targets = [{"label": name, "value": c} for c, name in enumerate(subject.classes)]
         return made, subject.title, note, targets, subject.one.target
 
     @app.callback(
         Output("prediction-panel", "children"),
-        Input("target", "value"),
-        Input("ref", "data"),
-        prevent_initial_call=True,
-    )
-    def predict(target: Any, ref: Any) -> Any:
-        subject = desk.subject(ref)
-        return panels.prediction(subject, desk.logits(subject), desk.target(subject, target))
-
-    @app.callback(
         Output("scores-panel", "children"),
         Input("target", "value"),
         Input("ref", "data"),
         prevent_initial_call=True,
     )
-    def list_scores(target: Any, ref: Any) -> Any:
+    def tell(target: Any, ref: Any) -> Any:
         subject, canvas = desk.drawn(ref)
-        return panels.scores(subject, canvas, desk.answers.explanation(subject, desk.target(subject, target)))
-
-
-def _part(subject: Subject, canvas: Canvas, scores: Tensor) -> str:
-    """What is drawn of a graph that is too large to be drawn, and how much of the scores that is."""
-    whole = float(scores.abs().sum()) or 1.0
-    share = float(scores[list(canvas.places)].abs().sum()) / whole
-    to = "the strongest node" if subject.index is None else "the explained node"
-    return (
-        f"Drawn are {len(canvas.places)} of {len(subject.nodes):,} nodes that can contribute, with {share:.0%} of all"
-        f" scores by magnitude: the strongest, and the ways that join them to {to}. All numbers count all nodes."
-    )
+        chosen = desk.target(subject, target)
+        listed = panels.scores(subject, canvas, desk.answers.explanation(subject, chosen))
+        return panels.prediction(subject, desk.logits(subject), chosen), listed
 
 
 def _asking(app: Dash, desk: Desk) -> None:
@@ -185,6 +165,15 @@ def _asking(app: Dash, desk: Desk) -> None:
         table = panels.contributions(subject, answer, groups, desk.target(subject, target))
         unit = scale_of(answer.total)
         return [table, html.P(f"Unit: {unit}; asked in {1000 * answer.seconds:.0f} ms.", className="explain")]
+
+    @app.callback(Output("edge-score", "data"), Input("edge", "data"), State("ref", "data"), prevent_initial_call=True)
+    def score_edge(edge: Any, ref: Any) -> Any:
+        """What the edge below the pointer contributes to every class; not one of a graph that was drawn before."""
+        subject = desk.subject(ref)
+        if not isinstance(edge, dict) or edge.get("key") != subject.key:
+            return no_update
+        chosen = parse.edges([edge.get("edge")], subject.edges)
+        return {**edge, "scores": desk.answers.edge(subject, chosen[0])} if chosen else no_update
 
 
 def _growing(app: Dash, desk: Desk) -> None:
@@ -327,9 +316,8 @@ def _in_the_browser(app: Dash) -> None:
     )
     app.clientside_callback(
         ClientsideFunction("explorer", "hover"),
-        Output("hover", "children"),
-        *(Input("graph", "mouseoverNodeData"), Input("second", "mouseoverNodeData")),
-        *(Input("drawing", "data"), Input("view", "value")),
+        *(Output("first-hover", "children"), Output("second-hover", "children")),
+        *(Input("pointed", "data"), Input("edge-score", "data"), State("target", "value")),
     )
     app.clientside_callback(
         ClientsideFunction("explorer", "dragging"),

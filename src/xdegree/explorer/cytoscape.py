@@ -7,7 +7,19 @@ from typing import Any
 
 from torch import Tensor
 
-from ..canvas import NOTHING, Canvas, Edge, Molecule, Sentence, edge_of, signed_colour, signs_line, text_on, unit_of
+from ..canvas import (
+    NOTHING,
+    Canvas,
+    Edge,
+    Molecule,
+    Sentence,
+    edge_of,
+    largest,
+    signed_colour,
+    signs_line,
+    text_on,
+    unit_of,
+)
 from ..canvas.sentence import TALL
 from ..results.tree import ExplanationTree
 from .problem import MAX_NAME
@@ -33,15 +45,12 @@ def drawing(subject: Subject, canvas: Canvas, class_scores: Tensor, logits: Tens
     layers = [layer(shown, class_scores[:, c].tolist()) for c in range(class_scores.shape[1])]
     return {
         "key": subject.key,
-        "kind": canvas.kind,
         "nodes": [_node(canvas, node, scale, explained=node == subject.index) for node in shown],
         "edges": [_edge(subject, canvas, edge, scale) for edge in canvas.paths],
         "layers": layers,
         "captions": [caption(subject, c, logits) for c in range(len(layers))],
         "words": {"node": f"{canvas.node}s", "edge": "bonds" if isinstance(canvas, Molecule) else "edges"},
         "numbered": isinstance(canvas, Molecule),
-        "shown": len(shown),
-        "able": len(subject.nodes),
     }
 
 
@@ -56,17 +65,17 @@ def said_of(subject: Subject, target: int, logits: Tensor | Sequence[float] | No
     return SimpleNamespace(prediction=subject.one.prediction, target=target, reading="contribution", logits=logits)
 
 
-def layer(shown: Sequence[int], scores: Sequence[float], most: float = 0.0) -> Layer:
-    """Colours of nodes for one number each; `most` is the end of the scale, by default the largest of them."""
+def layer(shown: Sequence[int], scores: Sequence[float]) -> Layer:
+    """Colours of nodes for one number each."""
     chosen = [scores[node] for node in shown]
-    most = most or max((abs(score) for score in chosen), default=0.0)
+    most = largest(chosen)
     colours = [signed_colour(score, most) for score in chosen]
     return {"most": most, "scores": chosen, "colours": colours, "inks": [text_on(colour) for colour in colours]}
 
 
 def growth_layers(tree: ExplanationTree, shown: Sequence[int]) -> dict[str, Any]:
     """For each level the group of each node, -1 for none, and the colour of what the group contributes."""
-    most = growth_most(tree)
+    most = largest(group.score for level in tree.levels for group in level)
     levels = []
     for level in tree.levels:
         owner = {node: number for number, group in enumerate(level) for node in group.nodes}
@@ -77,11 +86,6 @@ def growth_layers(tree: ExplanationTree, shown: Sequence[int]) -> dict[str, Any]
             {"groups": groups, "scores": scores, "colours": colours, "inks": [text_on(colour) for colour in colours]}
         )
     return {"most": most, "levels": levels}
-
-
-def growth_most(tree: ExplanationTree) -> float:
-    """The end of the scale that all levels share."""
-    return max((abs(group.score) for level in tree.levels for group in level), default=0.0)
 
 
 def name_of(canvas: Canvas, node: int) -> str:

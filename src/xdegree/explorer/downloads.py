@@ -2,14 +2,12 @@
 
 import base64
 import json
-import tempfile
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dash import Dash, Input, Output, State, ctx, no_update
 
-from ..canvas import Canvas, account_line, shares_of
+from ..canvas import Canvas, account_line, largest, shares_of
 from ..reports import report
 from ..results.tree import Group
 from . import cytoscape, panels
@@ -57,7 +55,9 @@ def downloading(app: Dash, desk: Desk) -> None:
                 return _file("xdegree.json", _numbers(desk, subject, chosen, a, b)), ""
             if ctx.triggered_id == "get-png":
                 shown = str(view), level(at), tuple(map(str, methods))
-                return _file("xdegree.png", _png(picture_of(desk, subject, canvas, chosen, a, b, *shown))), ""
+                from .picture import png
+
+                return _file("xdegree.png", png(picture_of(desk, subject, canvas, chosen, a, b, *shown))), ""
             return _file("xdegree.html", _report_of(desk, subject, canvas, chosen, a, b)), ""
         except Problem as problem:
             return no_update, str(problem)
@@ -90,7 +90,7 @@ def picture_of(
     if view == "growth":
         tree = desk.answers.grown(subject, target).tree
         place = min(at, len(tree.levels) - 1)
-        most = cytoscape.growth_most(tree)
+        most = largest(group.score for each in tree.levels for group in each)
         title = f"level {place + 1} of {len(tree.levels)}"
         shown = [picture.Panel(title, f"{unit}, of each group", level=tree.levels[place], most=most)]
     elif view == "compare":
@@ -101,12 +101,6 @@ def picture_of(
     else:
         shown = [picture.Panel("", unit, desk.answers.scores(subject, "DEGREE", target).tolist())]
     return picture.figure(canvas, shown, _caption(desk, subject, canvas, target, a, b), subject.index)
-
-
-def _png(made: "Figure") -> bytes:
-    from .picture import png
-
-    return png(made)
 
 
 def _caption(desk: Desk, subject: Subject, canvas: Canvas, target: int, a: Any, b: Any) -> "Caption":
@@ -138,9 +132,7 @@ def _caption(desk: Desk, subject: Subject, canvas: Canvas, target: int, a: Any, 
 def _numbers(desk: Desk, subject: Subject, target: int, a: Any, b: Any) -> str:
     """The explanation as `Explanation.save` writes it, and what was asked of groups beside it."""
     first, second = desk.groups(subject, a, b)
-    with tempfile.TemporaryDirectory() as folder:
-        path = desk.answers.explanation(subject, target).save(Path(folder) / "explanation.json")
-        content = json.loads(path.read_text())
+    content = desk.answers.explanation(subject, target).content()
     content["title"], content["classes"] = subject.title, list(subject.classes)
     if first or second:
         of = "edge" if of_edges([*first, *second]) else "node"

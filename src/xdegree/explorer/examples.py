@@ -14,6 +14,7 @@ from ..datasets.folder import BrokenFileError, cache_folder
 from ..datasets.sst2 import tree_edges
 from ..recipes import Recipe, trained
 from ..training import TrainingResult
+from .cytoscape import shortened
 from .subject import Example, Item
 
 SHOWN = 60
@@ -76,7 +77,7 @@ def sentences(folder: Path | None, progress: bool, real: bool = True) -> Example
         )
         note = f"Generated sentences, {dataset.note}. {_model(reached)}"
         reader = toy_reader(dataset.graphs)
-    items = [Item(_cut(" ".join(graph.words)), graph) for _, graph in _test(dataset) if len(graph.words) > 3]
+    items = [Item(shortened(" ".join(graph.words), 70), graph) for _, graph in _test(dataset) if len(graph.words) > 3]
     classes = ("negative", "positive")
     return Example(
         *("sentences", "Sentences", note, "sentence", model, items[:SHOWN], classes),
@@ -137,10 +138,6 @@ def _formula(graph: Data) -> str:
 
 def _model(reached: TrainingResult) -> str:
     return f"The model: the paper's GCN, {reached.test_accuracy:.0%} right on data it has not seen."
-
-
-def _cut(text: str, most: int = 70) -> str:
-    return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 def prepared(

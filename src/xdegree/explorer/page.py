@@ -17,79 +17,65 @@ RAMP = f"linear-gradient(to right, {', '.join(SIGNED[::32])})"
 
 _RING = {"border-width": 5, "border-opacity": 1, "z-index": 10}
 _BAND = {"underlay-opacity": 0.75, "underlay-padding": 5}
-STYLES: list[dict[str, Any]] = [
-    {
-        "selector": "node",
-        "style": {
-            "label": "data(label)",
-            "width": "data(width)",
-            "height": "data(height)",
-            "background-color": "data(colour)",
-            "color": "data(ink)",
-            "font-size": 11,
-            "font-family": "system-ui, sans-serif",
-            "text-valign": "center",
-            "text-halign": "center",
-            "border-width": 1,
-            "border-color": GREY,
-            "overlay-opacity": 0,
-            "z-index": "data(front)",
-        },
+_STYLES: dict[str, dict[str, Any]] = {
+    "node": {
+        "label": "data(label)",
+        "width": "data(width)",
+        "height": "data(height)",
+        "background-color": "data(colour)",
+        "color": "data(ink)",
+        "font-size": 11,
+        "font-family": "system-ui, sans-serif",
+        "text-valign": "center",
+        "text-halign": "center",
+        "border-width": 1,
+        "border-color": GREY,
+        "overlay-opacity": 0,
+        "z-index": "data(front)",
     },
-    {"selector": "node.hydrogen", "style": {"font-size": 9}},
-    {
-        "selector": "node.named",
-        "style": {
-            "text-valign": "bottom",
-            "text-margin-y": 3,
-            "color": INK,
-            "text-background-color": "#ffffff",
-            "text-background-opacity": 0.8,
-            "text-background-padding": 1,
-        },
+    "node.hydrogen": {"font-size": 9},
+    "node.named": {
+        "text-valign": "bottom",
+        "text-margin-y": 3,
+        "color": INK,
+        "text-background-color": "#ffffff",
+        "text-background-opacity": 0.8,
+        "text-background-padding": 1,
     },
-    {"selector": "node.word", "style": {"shape": "round-rectangle", "font-size": 14}},
-    {
-        "selector": "node.explained",
-        "style": {"shape": "diamond", "width": 42, "height": 42, "border-width": 2, "z-index": 9},
-    },
-    {"selector": "node.alone", "style": {"border-style": "dashed", "color": GREY}},
-    {"selector": "node:active", "style": {"overlay-opacity": 0.12}},
-    {"selector": "edge", "style": {"curve-style": "straight", "line-color": "#b5b5b5", "width": 1.5}},
-    {
-        "selector": "edge.arc",
-        "style": {
-            "curve-style": "unbundled-bezier",
-            "control-point-distances": "data(arc)",
-            "control-point-weights": 0.5,
-            "source-endpoint": "0% -50%",
-            "target-endpoint": "0% -50%",
-            "edge-distances": "endpoints",
-        },
+    "node.word": {"shape": "round-rectangle", "font-size": 14},
+    "node.explained": {"shape": "diamond", "width": 42, "height": 42, "border-width": 2, "z-index": 9},
+    "node.alone": {"border-style": "dashed", "color": GREY},
+    "node:active": {"overlay-opacity": 0.12},
+    "edge": {"curve-style": "straight", "line-color": "#b5b5b5", "width": 1.5},
+    "edge.arc": {
+        "curve-style": "unbundled-bezier",
+        "control-point-distances": "data(arc)",
+        "control-point-weights": 0.5,
+        "source-endpoint": "0% -50%",
+        "target-endpoint": "0% -50%",
+        "edge-distances": "endpoints",
     },
     # From one line of a sentence to another, behind the words between them.
-    {"selector": "edge.far", "style": {"line-style": "dashed", "line-color": "#d5d5d5"}},
-    {"selector": "edge.order2", "style": {"width": 6}},
-    {"selector": "edge.order3", "style": {"width": 9}},
-    {"selector": "edge.gap2", "style": {"width": 3, "line-color": "#ffffff"}},
-    {"selector": "edge.gap3", "style": {"width": 6, "line-color": "#ffffff"}},
-    {"selector": "edge.inside", "style": {"width": 5, "line-color": INK}},
-    # Clicks go through these: lines upon a bond, and edges while nodes are chosen.
-    {"selector": "edge.off", "style": {"events": "no"}},
-    {"selector": "edge.in-a", "style": {**_BAND, "underlay-color": GROUP_A}},
-    {"selector": "edge.in-b", "style": {**_BAND, "underlay-color": GROUP_B, "line-style": "dashed"}},
-    {
-        "selector": "node.lit",
-        "style": {
-            "underlay-color": "#f0a500",
-            "underlay-opacity": 0.8,
-            "underlay-padding": 8,
-            "underlay-shape": "ellipse",
-        },
+    "edge.far": {"line-style": "dashed", "line-color": "#d5d5d5"},
+    "edge.order2": {"width": 6},
+    "edge.order3": {"width": 9},
+    "edge.gap2": {"width": 3, "line-color": "#ffffff"},
+    "edge.gap3": {"width": 6, "line-color": "#ffffff"},
+    "edge.inside": {"width": 5, "line-color": INK},
+    # Clicks and the pointer go through these: lines upon a bond, and edges that nothing is sent along.
+    "edge.off": {"events": "no"},
+    "edge.in-a": {**_BAND, "underlay-color": GROUP_A},
+    "edge.in-b": {**_BAND, "underlay-color": GROUP_B, "line-style": "dashed"},
+    "node.lit": {
+        "underlay-color": "#f0a500",
+        "underlay-opacity": 0.8,
+        "underlay-padding": 8,
+        "underlay-shape": "ellipse",
     },
-    {"selector": "node.in-a", "style": {**_RING, "border-color": GROUP_A, "border-style": "solid"}},
-    {"selector": "node.in-b", "style": {**_RING, "border-color": GROUP_B, "border-style": "double", "border-width": 7}},
-]
+    "node.in-a": {**_RING, "border-color": GROUP_A, "border-style": "solid"},
+    "node.in-b": {**_RING, "border-color": GROUP_B, "border-style": "double", "border-width": 7},
+}
+STYLES = [{"selector": selector, "style": style} for selector, style in _STYLES.items()]
 
 
 def layout(examples: Sequence[Example]) -> Any:
@@ -107,7 +93,7 @@ def layout(examples: Sequence[Example]) -> Any:
             html.Main(
                 [
                     html.Div("", id="notice", role="alert", className="notice"),
-                    html.Section([_heading(), _stage(), _growth(), _legends()], className="card drawing"),
+                    html.Section([_heading(), _stage(), _growth()], className="card drawing"),
                     html.Aside([_prediction(), _scores(), _groups(), _own(), _downloads()], className="side"),
                 ]
             ),
@@ -117,7 +103,7 @@ def layout(examples: Sequence[Example]) -> Any:
 
 
 def _stores() -> Any:
-    names = ("ref", "drawing", "growth", "first-layer", "second-layer", "uploaded")
+    names = ("ref", "drawing", "growth", "first-layer", "second-layer", "uploaded", "pointed", "edge", "edge-score")
     kept = [dcc.Store(id="most", data=MAX_UPLOAD), dcc.Store(id="mine", data=[])]
     return html.Div([*(dcc.Store(id=name) for name in names), *kept], hidden=True)
 
@@ -179,29 +165,30 @@ def _graph(name: str, *, select: bool) -> Any:
 
 
 def _stage() -> Any:
-    return html.Div(_figures(), id="dimmed")
-
-
-def _figures() -> Any:
+    figures = [
+        _figure("first", "DEGREE", _graph("graph", select=True)),
+        _figure("second", "gradient x input", _graph("second", select=False)),
+    ]
     return html.Div(
         [
-            html.Figure([_method("first", "DEGREE"), html.Div(_graph("graph", select=True), className="canvas")]),
-            html.Figure(
-                [_method("second", "gradient x input"), html.Div(_graph("second", select=False), className="canvas")],
-                id="second-figure",
-            ),
-        ],
-        id="stage",
-        className="stage scores",
+            html.Div(html.Div(figures, id="stage", className="stage scores"), id="dimmed"),
+            html.P("", id="compare-said", hidden=True, role="status"),
+        ]
+    )
+
+
+def _figure(name: str, method: str, graph: Any) -> Any:
+    """A drawing with its method above it and its legend below."""
+    pointed = html.P("", id=f"{name}-hover", className="pointed")
+    return html.Figure(
+        [_method(name, method), html.Div(graph, className="canvas"), pointed, _legend(name)], id=f"{name}-figure"
     )
 
 
 def _method(which: str, value: str) -> Any:
     options = [{"label": f"{name} (takes a moment)" if name in SLOW else name, "value": name} for name in OFFERED]
     control = dcc.Dropdown(options, value, id=f"{which}-method", clearable=False)
-    return html.Div(
-        [control, html.P("", id=f"{which}-said", className="quiet", role="status")], className="method compare-only"
-    )
+    return html.Div([control, html.P("", id=f"{which}-said", className="quiet", role="status")], className="method")
 
 
 def _growth() -> Any:
@@ -227,17 +214,6 @@ def _legend(prefix: str) -> Any:
     ramp = html.Div(className="ramp", style={"background": RAMP})
     ends = [html.Span("", id=f"{prefix}-low"), html.Span("0"), html.Span("", id=f"{prefix}-high")]
     return html.Div([ramp, html.Div(ends, className="ends"), html.P("", id=f"{prefix}-caption")], className="legend")
-
-
-def _legends() -> Any:
-    return html.Div(
-        [
-            html.P("", id="hover", className="pointed"),
-            html.Div([_legend("first"), html.Div(_legend("second"), className="compare-only")], className="legends"),
-            html.P("", id="compare-said", hidden=True, role="status"),
-        ],
-        className="foot",
-    )
 
 
 def _prediction() -> Any:
@@ -275,33 +251,14 @@ def _groups() -> Any:
     )
 
 
+def _entry(name: str, label: str, example: str) -> Any:
+    """A line to type something of one's own."""
+    line = dcc.Input(id=name, type="text", placeholder=example, debounce=False)
+    entry = html.Div([line, html.Button("Explain", id=f"{name}-go")], className="entry")
+    return html.Div([html.Label(label, htmlFor=name), entry], id=f"{name}-panel")
+
+
 def _own() -> Any:
-    smiles = html.Div(
-        [
-            html.Label("A molecule, as SMILES", htmlFor="smiles"),
-            html.Div(
-                [
-                    dcc.Input(id="smiles", type="text", placeholder="c1ccccc1[N+](=O)[O-]", debounce=False),
-                    html.Button("Explain", id="smiles-go"),
-                ],
-                className="entry",
-            ),
-        ],
-        id="smiles-panel",
-    )
-    sentence = html.Div(
-        [
-            html.Label("A sentence", htmlFor="sentence"),
-            html.Div(
-                [
-                    dcc.Input(id="sentence", type="text", placeholder="the film is not good", debounce=False),
-                    html.Button("Explain", id="sentence-go"),
-                ],
-                className="entry",
-            ),
-        ],
-        id="sentence-panel",
-    )
     graph = html.Div(
         [
             html.Span("A graph, as JSON", className="label"),
@@ -312,8 +269,8 @@ def _own() -> Any:
     return html.Section(
         [
             html.H2("Something of your own"),
-            smiles,
-            sentence,
+            _entry("smiles", "A molecule, as SMILES", "c1ccccc1[N+](=O)[O-]"),
+            _entry("sentence", "A sentence", "the film is not good"),
             graph,
             html.P("", id="own-hint", className="quiet"),
             html.Div("", id="own-said", role="alert", className="problem"),

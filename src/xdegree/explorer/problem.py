@@ -9,8 +9,6 @@ MAX_SENTENCE = 600
 MAX_NODES = 1_000
 """Nodes of a graph that a user uploads; a model's own graph may be larger, as only a neighborhood is drawn."""
 MAX_EDGES = 10_000
-MAX_SHOWN = 300
-"""Nodes that are drawn; of more, the strongest with the ways between them."""
 MAX_CHOICES = 5_000
 """Predictions that the list offers."""
 MAX_NAME = 60

@@ -5,14 +5,22 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, TypeGuard
 
-import networkx as nx
 import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from ..baselines.instance import Instance, instance
-from ..canvas import Canvas, Edge, edge_of, graph_canvas, molecule_canvas, sentence_canvas
-from .problem import MAX_CHOICES, MAX_SHOWN, Problem
+from ..canvas import (
+    Canvas,
+    Edge,
+    edge_of,
+    graph_canvas,
+    molecule_canvas,
+    neighborhood,
+    node_names,
+    sentence_canvas,
+)
+from .problem import MAX_CHOICES, Problem
 
 LINE = 34.0
 """The length of a line of a sentence, in letter heights: what a phone can show in letters that can be read."""
@@ -149,9 +157,7 @@ class Subject:
         found = self._molecule() or self._sentence()
         if found is not None:
             return found
-        shown = self.nodes
-        if len(shown) > MAX_SHOWN:
-            shown = neighborhood(self.data.edge_index, shown, strength, self.index, MAX_SHOWN)
+        shown = neighborhood(self.data.edge_index, self.nodes, strength, self.index)
         words = node_names(self.data)
         names = {} if words is None else {node: words[node] for node in shown}
         return graph_canvas(self.data.edge_index, shown, names)
@@ -182,28 +188,6 @@ def is_one_hot(x: Tensor) -> bool:
     return bool(((x == 0) | (x == 1)).all() and (x.sum(1) == 1).all())
 
 
-def neighborhood(edge_index: Tensor, nodes: Sequence[int], strength: Tensor, root: int | None, most: int) -> list[int]:
-    """So many of the nodes at most: the strongest, each with the shortest way that joins it to the root.
-
-    The root is the explained node, or the strongest one. What cannot be reached from it comes last.
-    """
-    inside = set(nodes)
-    graph: nx.Graph[int] = nx.Graph()
-    graph.add_nodes_from(nodes)
-    graph.add_edges_from((u, v) for u, v in edge_index.t().tolist() if u in inside and v in inside)
-    order = sorted(nodes, key=lambda node: (-float(strength[node]), node))
-    start = order[0] if root is None else root
-    before = dict(nx.bfs_predecessors(graph, start))
-    chosen = {start}
-    for node in sorted(order, key=lambda node: node not in before):
-        way = [node]
-        while way[-1] in before and way[-1] not in chosen:
-            way.append(before[way[-1]])
-        if len(chosen.union(way)) <= most:
-            chosen.update(way)
-    return sorted(chosen)
-
-
 def not_drawn(data: Data, canvas: Canvas) -> str:
     """What of a graph its drawing leaves out, in words; empty where it leaves out nothing."""
     pairs = list(zip(*data.edge_index.tolist(), strict=True))
@@ -221,14 +205,6 @@ def not_drawn(data: Data, canvas: Canvas) -> str:
     unknown = canvas.kind == "molecule" and not {"smiles", "bond", "edge_attr"} & set(data.keys())
     orders = "The graph holds no bond orders, so all bonds are drawn single." if unknown else ""
     return (f"Not drawn: {said}. " if said else "") + orders
-
-
-def node_names(data: Data) -> list[str] | None:
-    """What the nodes are called: ``words`` or ``names``, where the graph has them."""
-    for field_name in ("words", "names"):
-        if field_name in data and len(data[field_name]) == data.num_nodes:
-            return [str(name) for name in data[field_name]]
-    return None
 
 
 def subject_of(

@@ -1,6 +1,6 @@
 """The user's own model as an example of the page."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -10,6 +10,7 @@ from torch.utils.data import Dataset
 from torch_geometric.data import Data
 from torch_geometric.utils import from_smiles
 
+from ..canvas import graph_title, node_names
 from ..datasets import ATOMS, molecule_of
 from ..model_call.call import ModelCall, model_call
 from . import parse
@@ -184,23 +185,10 @@ def _items(model: nn.Module, data: Data, kwargs: Mapping[str, Any], number: int,
         output = model(data.x, data.edge_index, **kwargs)
     if not isinstance(output, Tensor) or not output.is_floating_point():
         raise Problem(f"{_CALL} and return one float tensor (this one returns a {type(output).__name__}).")
-    title = _title(data) or f"graph {number}"
+    title = (graph_title(data) or f"graph {number}")[: 2 * MAX_NAME]
     if output.dim() and len(output) == len(data.x) and len(data.x) > 1:
         prefix = "" if count == 1 else f"{title}, "
-        names = dict(_named_nodes(data))
+        names = [f", {name[:MAX_NAME]}" for name in node_names(data) or ()] or [""] * len(data.x)
         most = min(len(data.x), MAX_CHOICES)
-        return [Item(f"{prefix}node {node}{names.get(node, '')}", data, node, kwargs) for node in range(most)]
+        return [Item(f"{prefix}node {node}{names[node]}", data, node, kwargs) for node in range(most)]
     return [Item(title, data, None, kwargs)]
-
-
-def _title(data: Data) -> str | None:
-    """What a graph calls itself: its name or title, its SMILES, its words."""
-    for field in ("title", "name", "smiles"):
-        if isinstance(value := data.get(field), str) and value.strip():
-            return value.strip()[: 2 * MAX_NAME]
-    return " ".join(map(str, data.words))[: 2 * MAX_NAME] if "words" in data else None
-
-
-def _named_nodes(data: Data) -> Iterator[tuple[int, str]]:
-    if "names" in data and len(data.names) == data.num_nodes:
-        yield from ((node, f", {str(name)[:MAX_NAME]}") for node, name in enumerate(data.names))

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -24,7 +25,7 @@ from ..results.tree import ExplanationTree, Group, Level, Merge
 from .graph import SMALL, draw_edges, node_size, write
 from .molecule import draw_molecule
 from .sentence import LETTER, draw_sentence
-from .style import bare, centred, colour_bar, figure_of, legend_lines, new_axes, new_figure
+from .style import bare, centred, colour_bar, figure_of, legend_lines, new_axes, new_figure, quiet
 
 MOST_LEAVES = 150  # more lines than that fit no page
 MOST_NUMBERS = 40
@@ -174,27 +175,12 @@ def plot_dendrogram(
     texts = alike([norm.halfrange, *(merge.interaction for merge in strongest)])[1:]
     for merge, text in zip(strongest, texts, strict=True):
         place = picture.place(merge.union)
-        ax.annotate(
-            text,
-            place,
-            xytext=(4, 3),
-            textcoords="offset points",
-            fontsize=7.5,
-            color=INK,
-            zorder=4,
-            gid="interaction",
-        )
+        beside: dict[str, Any] = {"xytext": (4, 3), "textcoords": "offset points", "gid": "interaction"}
+        ax.annotate(text, place, **beside, fontsize=7.5, color=INK, zorder=4)
     ax.set(xlim=(-0.1, len(tree.levels) + 0.6), ylim=(len(order) - 0.4, -0.6))
-    ax.set_yticks(range(len(order)), [_name(part, names or {}) for part in order], fontsize=8, parse_math=False)
-    ax.set_xticks(
-        range(len(tree.levels) + 1), ["alone", *(str(number + 1) for number in range(len(tree.levels)))], fontsize=8
-    )
-    ax.set_xlabel(f"level, of {len(tree.levels)} (the number at a merge is its interaction)", fontsize=9, color=INK)
-    ax.tick_params(length=0, labelcolor=INK)
-    for side in ax.spines.values():
-        side.set_visible(False)
-    if title is not None:
-        ax.set_title(title, fontsize=11, color=INK, parse_math=False)
+    ax.set_yticks(range(len(order)), [_name(part, names or {}) for part in order], parse_math=False)
+    ax.set_xticks(range(len(tree.levels) + 1), ["alone", *(str(number + 1) for number in range(len(tree.levels)))])
+    quiet(ax, title, f"level, of {len(tree.levels)} (the number at a merge is its interaction)")
     colour_bar(ax, norm, *legend_lines(tree, unit, classes))
     return figure_of(ax)
 

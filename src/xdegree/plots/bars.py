@@ -24,7 +24,7 @@ from ..canvas import (
 from ..canvas.wording import JOINT, PLURAL, outputs_of, sum_of_two
 from ..results.explanation import Explanation
 from ..results.hetero import HeteroExplanation
-from .style import figure_of, new_axes, wrapped
+from .style import figure_of, new_axes, quiet
 
 UP, DOWN, REST = SIGNED[-40], SIGNED[40], "#b5b5b5"
 """Red, blue, and the grey of what belongs to no single part."""
@@ -70,13 +70,8 @@ def plot_waterfall(
     ax = new_axes((7.5, 0.34 * (len(steps) + 2) + 1.6)) if ax is None else ax
     _draw_steps(ax, [*steps, (f"rest: {JOINT}", found.rest)], found.prediction, output_name(result, classes))
     unit = scale_of(outputs_of(result))
-    _finish(
-        ax,
-        title,
-        f"{output_name(result, classes)} ({unit})",
-        signs_line(result, classes),
-        account_line(result, classes),
-    )
+    said = (f"{output_name(result, classes)} ({unit})", signs_line(result, classes), account_line(result, classes))
+    _finish(ax, title, *said)
     return figure_of(ax)
 
 
@@ -110,14 +105,8 @@ def _draw_steps(ax: Axes, steps: Sequence[tuple[str, float]], prediction: float,
     texts[-2] = sum_of_two(prediction - begin - steps[-1][1], prediction - begin)[2]
     for row, (label, score) in enumerate(steps):
         last = row == len(steps) - 1
-        ax.barh(
-            row,
-            score,
-            left=at,
-            height=0.62,
-            color=REST if last or label == "baseline" else UP if score >= 0 else DOWN,
-            zorder=2,
-        )
+        colour = REST if last or label == "baseline" else UP if score >= 0 else DOWN
+        ax.barh(row, score, left=at, height=0.62, color=colour, zorder=2)
         ax.plot([at + score] * 2, [row - 0.31, row + 1.31], c=GREY, lw=0.6, zorder=1)
         _number(ax, max(at, at + score), row, texts[row])
         at += score
@@ -128,16 +117,8 @@ def _draw_steps(ax: Axes, steps: Sequence[tuple[str, float]], prediction: float,
 
 
 def _number(ax: Axes, x: float, row: float, text: str) -> None:
-    ax.annotate(
-        text,
-        (x, row),
-        xytext=(4, 0),
-        textcoords="offset points",
-        va="center",
-        fontsize=8,
-        color=INK,
-        annotation_clip=False,
-    )
+    beside: dict[str, Any] = {"xytext": (4, 0), "textcoords": "offset points", "va": "center"}
+    ax.annotate(text, (x, row), **beside, fontsize=8, color=INK, annotation_clip=False)
 
 
 def plot_features(
@@ -183,16 +164,18 @@ def plot_features(
     for row, (feature, text) in enumerate(zip(order, alike(net[order].tolist()), strict=True)):
         value = float(net[feature])
         ax.barh(row, value, height=0.6, color=UP if value >= 0 else DOWN, zorder=2, gid=f"feature {feature}")
-        ax.plot([low[feature], high[feature]], [row, row], c=GREY, lw=1.2, zorder=3, gid="spread")
+        if low[feature] and high[feature]:
+            ax.plot([low[feature], high[feature]], [row, row], c=GREY, lw=1.2, zorder=3, gid="spread")
         _number(ax, max(value, high[feature], 0.0), row, text)
     labels = [features[f] if features is not None else f"feature {f}" for f in order]
     ax.set_yticks(range(len(order)), labels, parse_math=False)
     ax.set_ylim(len(order) - 0.4, -0.6)
     ax.axvline(0, c=INK, lw=0.8)
     whose = f"summed over {len(scores)} {what}s" if node is None else f"of {what} {node}"
-    _finish(
-        ax, title, f"{unit_of(result, classes)}, {whose}", signs_line(result, classes), account_line(result, classes)
-    )
+    spread = f"grey lines go from what a feature lowers at some {what}s to what it raises at others"
+    said = [line for line in ax.lines if line.get_gid() == "spread"]
+    lines = (f"{unit_of(result, classes)}, {whose}", signs_line(result, classes), spread if said else "")
+    _finish(ax, title, *lines, account_line(result, classes))
     return figure_of(ax)
 
 
@@ -213,12 +196,7 @@ def _of_features(result: Result, kind: Any) -> Tensor:
 
 def _finish(ax: Axes, title: str | None, *lines: str) -> None:
     """No frame, a quiet grid, the words below."""
-    ax.set_xlabel(wrapped(ax, lines), fontsize=9, color=INK)
-    ax.tick_params(length=0, labelsize=8, labelcolor=INK)
+    quiet(ax, title, *lines)
     ax.grid(axis="x", color="#e6e6e6", lw=0.6, zorder=0)
     ax.set_axisbelow(True)
-    for side in ax.spines.values():
-        side.set_visible(False)
     ax.margins(x=0.12)
-    if title is not None:
-        ax.set_title(title, fontsize=11, color=INK, parse_math=False)

@@ -7,14 +7,16 @@ from typing import Any, Literal
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.transforms import ScaledTranslation
 from numpy.typing import ArrayLike
 
 from ..canvas import GREY, INK
 from .style import Picture, figure_of, new_axes
 
 # Okabe and Ito's colours, without the yellow that cannot be read on white; markers and dashes tell apart in print.
-LINES = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000")
-MARKERS, DASHES = ("o", "s", "^", "D", "v", "P", "X"), ("-", "--", "-.", ":")
+LINES = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000", "#8c8c8c", "#8c510a")
+MARKERS, DASHES = ("o", "s", "^", "D", "v", "P", "X", "*", "<"), ("-", "--", "-.", ":")
+FEW = 5  # curves whose bands and names can be told apart within the axes
 Log = Literal["", "x", "y", "xy"]
 
 
@@ -27,7 +29,9 @@ def plot_curves(
     title: str | None = None,
     ax: Axes | None = None,
 ) -> Figure:
-    """Draw named curves; several runs become their mean, in a band of one standard deviation to both sides.
+    """Draw named curves; several runs become their mean, with one standard deviation to both sides.
+
+    That is a band where there are few curves, and upright lines, side by side, where bands would cover each other.
 
     Args:
         curves: name to (x, y): x [P], and y [P] or [runs, P]; what is not a number leaves a gap.
@@ -44,31 +48,41 @@ def plot_curves(
         raise ValueError("curves is empty: there is nothing to show")
     ax = new_axes((6.4, 4.2)) if ax is None else ax
     looks = zip(cycle(LINES), cycle(MARKERS), cycle(DASHES), strict=False)
-    for (name, (x, y)), (colour, marker, dash) in zip(curves.items(), looks, strict=False):
+    for number, ((name, (x, y)), (colour, marker, dash)) in enumerate(zip(curves.items(), looks, strict=False)):
         across, runs = np.asarray(x, dtype=float), np.atleast_2d(np.asarray(y, dtype=float))
         if across.ndim != 1 or runs.ndim != 2 or runs.shape[1] != len(across):
             raise ValueError(f"curve {name!r}: x is [P] and y [P] or [runs, P] (got {across.shape}, {np.shape(y)})")
         mean = runs.mean(0)
         ax.plot(across, mean, dash, c=colour, marker=marker, ms=4.5, lw=1.6, label=name, gid=name)
         if len(runs) > 1:
-            spread = runs.std(0)
-            ax.fill_between(across, mean - spread, mean + spread, color=colour, alpha=0.16, lw=0, gid=f"{name} spread")
+            low, high = mean - runs.std(0), mean + runs.std(0)
+            if len(curves) <= FEW:
+                ax.fill_between(across, low, high, color=colour, alpha=0.16, lw=0, gid=f"{name} spread")
+            else:
+                beside = ScaledTranslation(2 * (number - len(curves) / 2) / 72, 0, figure_of(ax).dpi_scale_trans)
+                drawn = ax.vlines(across, low, high, color=colour, alpha=0.6, lw=1.2, zorder=1, gid=f"{name} spread")
+                drawn.set_transform(ax.transData + beside)
     if "x" in log:
         ax.set_xscale("log")
     if "y" in log:
         ax.set_yscale("log")
+    ruled(ax, xlabel, ylabel, title)
+    if len(curves) > 1:
+        many = len(curves) > FEW  # so many names would cover the curves
+        place: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.01, 1)} if many else {"loc": "best"}
+        ax.legend(frameon=False, fontsize=8.5, **place)
+    return figure_of(ax)
+
+
+def ruled(ax: Axes, xlabel: str, ylabel: str, title: str | None = None, grid: Literal["both", "y"] = "both") -> None:
+    """The axes of all curves and points: open to the right and above, with a quiet grid."""
     ax.set_xlabel(xlabel, fontsize=9.5, color=INK)
     ax.set_ylabel(ylabel, fontsize=9.5, color=INK)
     ax.tick_params(labelsize=8.5, color=GREY, labelcolor=INK)
-    ax.grid(color=GREY, alpha=0.25, lw=0.5)
+    ax.grid(axis=grid, color=GREY, alpha=0.25, lw=0.5)
     ax.spines[["top", "right"]].set_visible(False)
     if title is not None:
         ax.set_title(title, fontsize=11, color=INK, parse_math=False)
-    if len(curves) > 1:
-        beside = len(curves) > 5  # so many names would cover the curves
-        place: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.01, 1)} if beside else {"loc": "best"}
-        ax.legend(frameon=False, fontsize=8.5, **place)
-    return figure_of(ax)
 
 
 def plot_surface(

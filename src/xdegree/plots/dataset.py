@@ -11,7 +11,7 @@ from ..canvas import GREY, INK, Occurrence, alike, overview, signed_colour
 from ..canvas.overview import Kinds
 from ..results.explanation import Explanation
 from ..results.hetero import HeteroExplanation
-from .style import centred, figure_of, new_axes, wrapped
+from .style import centred, figure_of, new_axes, quiet
 
 BINS = 70  # across the picture: dots of one bin are stacked
 SPREAD = 0.4  # the most that dots of a line leave it to either side
@@ -63,12 +63,7 @@ def plot_dataset(
         f"{found.signs}; a dot is one of {len(found.rows)} predictions, a line their mean{more}",
         found.account,
     )
-    ax.set_xlabel(wrapped(ax, lines), fontsize=9, color=INK)
-    ax.tick_params(length=0, labelsize=8, labelcolor=INK)
-    for side in ax.spines.values():
-        side.set_visible(False)
-    if title is not None:
-        ax.set_title(title, fontsize=11, color=INK, parse_math=False)
+    quiet(ax, title, *lines)
     return figure_of(ax)
 
 

@@ -57,13 +57,13 @@ def centred(scores: Iterable[float]) -> CenteredNorm:
     return CenteredNorm(0, largest(scores))
 
 
-def colour_bar(axes: Axes | Sequence[Axes], norm: CenteredNorm, unit: str, *more: str, below: bool = True) -> None:
-    """The scale of the scores, with their unit, and below it what else must be said."""
+def colour_bar(axes: Axes | Sequence[Axes], norm: CenteredNorm, *lines: str, below: bool = True) -> None:
+    """The scale of the scores, with their unit and what else must be said below it."""
     first = axes if isinstance(axes, Axes) else axes[0]
     figure = figure_of(first)
     place = {"location": "bottom", "shrink": 0.45, "aspect": 36} if below else {"shrink": 0.55, "aspect": 26}
     bar = figure.colorbar(ScalarMappable(norm, SIGNED_MAP), ax=axes, pad=0.02, **place)
-    text = wrapped(axes if isinstance(axes, Axes) else figure, (unit, *more))
+    text = wrapped(axes if isinstance(axes, Axes) else figure, lines)
     bar.set_label(text, fontsize=9, color=INK, parse_math=False)
     bar.ax.tick_params(labelsize=8, color=GREY, labelcolor=INK)
     bar.outline.set(visible=False)
@@ -82,6 +82,15 @@ def _balanced(line: str, letters: int) -> str:
     """As few lines as fit, about equally long: a last line of one word looks like an accident."""
     count = len(wrap(line, letters))
     return fill(line, next(width for width in range(10, letters + 1) if len(wrap(line, width)) <= count))
+
+
+def quiet(ax: Axes, title: str | None, *lines: str) -> None:
+    """No frame and no ticks, a title, and the words below."""
+    ax.set_xlabel(wrapped(ax, lines), fontsize=9, color=INK, parse_math=False)
+    ax.tick_params(length=0, labelsize=8, labelcolor=INK)
+    ax.spines[:].set_visible(False)
+    if title is not None:
+        ax.set_title(title, fontsize=11, color=INK, parse_math=False)
 
 
 def legend_lines(result: Any, unit: str | None, classes: Sequence[str] | None, node: str = "node") -> tuple[str, ...]:

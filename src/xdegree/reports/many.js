@@ -1,12 +1,11 @@
-"use strict";
-// Adds up what the filters leave, and draws it. All names are set as text, never as markup.
+// Adds up what the filters leave, and draws it. All names are set as text, never as markup; molecules are images.
 
-const find = (id) => document.getElementById(id);
 const content = JSON.parse(find("content").textContent);
 const [TITLE, TARGET, OUTPUT, RIGHT, SIZE, PARTS, REST] = [0, 1, 2, 3, 4, 5, 6];
 const ADD_UP = content.rows.every((row) => row[REST] !== null); // else scores are no parts of the output
 const SHOWN = 15, FIRST = 12, LISTED = 200, DOTS = 1500;
 const whole = new Set(); // the tables that are shown in full
+let drawings = { rows: [], names: {} }; // molecules as SVG, once they are unpacked
 let picked = null; // the name whose predictions are listed, with its section
 
 function make(kind, text, attributes = {}) {
@@ -21,6 +20,12 @@ function shape(kind, attributes, text) {
   for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
   if (text !== undefined) made.textContent = text;
   return made;
+}
+
+// A molecule as a small picture with its name, or only the name where there is no picture.
+function drawn(svg, name) {
+  if (!svg) return make("span", name);
+  return make("img", null, { class: "molecule", alt: name, title: name, src: `data:image/svg+xml,${encodeURIComponent(svg)}` });
 }
 
 // Signed numbers with the decimals that the largest of them deserves.
@@ -97,7 +102,7 @@ function swarm(found) {
     svg.append(shape("text", { x: from - 8, y: y + 4, "text-anchor": "end", "font-size": 13, fill: "#222" }, name));
     svg.append(shape("text", { x: to + 10, y: y + 4, "font-size": 12, fill: "#222" }, `${means[number]} (${one.inside.size})`));
   });
-  const ends = [[low, "start"], [top, "end"]].filter(([value]) => value !== 0);
+  const ends = [[low, "start"], [top, "end"]].filter(([value]) => Math.abs(across(value) - across(0)) > 64); // else upon the 0
   for (const [value, anchor] of [...ends, [0, "middle"]]) {
     const at = { x: across(value), y: shown.length * high + 16, "text-anchor": anchor, "font-size": 12, fill: "#555" };
     svg.append(shape("text", at, value === 0 ? "0" : alike([value])[0]));
@@ -108,7 +113,7 @@ function swarm(found) {
 
 function table(section, found, total) {
   const made = make("table", null), head = made.createTHead().insertRow();
-  for (const [text, style] of [["name", "name"], ["mean", "number"], ["± spread", "number"], ["predictions", "number"], ["times", "number times"], ["examples", "examples"]]) {
+  for (const [text, style] of [["name", "name"], ["mean", "number"], ["± spread", "number spread"], ["predictions", "number"], ["times", "number times"], ["examples", "examples"]]) {
     head.append(make("th", text, { scope: "col", class: style }));
   }
   const body = made.createTBody(), listed = found.slice(0, whole.has(section.key) ? LISTED : FIRST);
@@ -123,12 +128,14 @@ function table(section, found, total) {
       if (picked) find("predictions").scrollIntoView({ block: "nearest" });
     });
     name.append(button);
+    if (section.key === "subgraphs" && drawings.names[one.name]) name.append(drawn(drawings.names[one.name], one.name));
     row.append(name);
     const spread = one.count > 1 ? means[listed.length + number].replace("+", "") : "–";
-    for (const text of [means[number], spread, `${one.inside.size} of ${total}`]) row.append(make("td", text, { class: "number" }));
-    row.append(make("td", String(one.count), { class: "number times" }));
-    const examples = [...one.inside].slice(0, 3).map((at) => content.rows[at][TITLE]).join(" · ");
-    row.append(make("td", examples, { class: "examples name" }));
+    for (const [text, style] of [[means[number], ""], [spread, "spread"], [`${one.inside.size} of ${total}`, ""], [String(one.count), "times"]]) {
+      row.append(make("td", text, { class: `number ${style}` }));
+    }
+    const examples = row.appendChild(make("td", null, { class: "examples name" }));
+    for (const at of [...one.inside].slice(0, 3)) examples.append(drawn(drawings.rows[at], content.rows[at][TITLE]), " ");
   });
   const scroll = make("div", null, { class: "scroll" });
   scroll.append(made);
@@ -157,7 +164,8 @@ function predictions(rows) {
   find("chosen").textContent = named ? `With ${picked.name}, the largest contributions first; press it again to see all.` : "";
   const [head, body] = [document.querySelector("#predictions thead"), document.querySelector("#predictions tbody")];
   const several = Object.keys(content.classes).length > 1;
-  const heads = ["prediction", ...(several ? ["explained class"] : []), "output", ...(ADD_UP ? [content.single, "rest"] : []), ...(named ? ["its contribution"] : []), "is", "size"];
+  const known = content.rows.some((row) => row[RIGHT] !== null);
+  const heads = ["prediction", ...(several ? ["explained class"] : []), "output", ...(ADD_UP ? [content.single, "rest"] : []), ...(named ? ["its contribution"] : []), ...(known ? ["is"] : []), content.nodes];
   const line = make("tr", null);
   for (const text of heads) line.append(make("th", text, { scope: "col", class: text === "prediction" ? "name" : "number" }));
   head.replaceChildren(line);
@@ -168,9 +176,10 @@ function predictions(rows) {
     const row = content.rows[at], right = row[RIGHT] === null ? "–" : row[RIGHT] ? "right" : "wrong";
     const first = several ? [content.classes[row[TARGET]]] : [];
     const values = outputs.slice(number * columns.length, (number + 1) * columns.length);
-    const cells = [...first, ...values, ...(named ? [parts[number]] : []), right, String(row[SIZE])];
+    const cells = [...first, ...values, ...(named ? [parts[number]] : []), ...(known ? [right] : []), String(row[SIZE])];
     const made = make("tr", null);
-    made.append(make("th", row[TITLE], { scope: "row", class: "name" }));
+    const name = made.appendChild(make("th", drawings.rows[at] ? row[TITLE] : null, { scope: "row", class: "name" }));
+    name.append(drawn(drawings.rows[at], row[TITLE]));
     for (const text of cells) made.append(make("td", text, { class: "number" }));
     return made;
   }));
@@ -219,4 +228,5 @@ window.addEventListener("resize", () => {
   show();
 });
 show();
-document.body.dataset.ready = "yes";
+// Browsers of before 2023 cannot unpack: they have the names.
+unpacked("drawings").then((text) => { drawings = JSON.parse(text); show(); }).catch(() => {}).finally(() => { document.body.dataset.ready = "yes"; });

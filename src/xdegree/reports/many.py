@@ -7,12 +7,14 @@ from typing import Any
 
 from torch_geometric.data import Data
 
-from ..canvas import SIGNED, Overview, overview
+from ..canvas import SIGNED, Overview, molecule_canvas, overview, signed_colour
 from ..canvas.overview import Kinds, Section
 from ..results.explanation import Explanation
 from ..results.hetero import HeteroExplanation
-from .report import HtmlReport, filled, text_of
+from .report import HtmlReport, filled, packed, text_of
+from .views import drawn_scores
 
+MOST_DRAWN = 500  # molecules, about 500 bytes each
 MOST_NAMES = 400  # of a section: those that occur most, since a page must stay small
 
 
@@ -41,16 +43,56 @@ def report_many(
     Returns:
         The page, one file that needs nothing else; its `save` writes it.
     """
-    found = overview(explanations, graphs, kinds=kinds, features=features, classes=classes, fragments=fragments)
+    given = list(explanations)
+    found = overview(given, graphs, kinds=kinds, features=features, classes=classes, fragments=fragments)
     heading = title or f"What {len(found.rows)} predictions are made of"
     parts = {
         "title": escape(heading),
         "meaning": escape(_meaning(found)),
-        "style": text_of("page.css") + text_of("many.css"),
-        "script": text_of("many.js"),
+        "style": text_of("page.css", "many.css"),
+        "script": text_of("shared.js", "many.js"),
         "content": json.dumps(_content(found, classes), separators=(",", ":")).replace("<", "\\u003c"),
+        "drawings": packed(json.dumps(_drawings(given, graphs, found.subgraphs))),
     }
     return HtmlReport(filled(text_of("many.html"), parts), heading)
+
+
+def _drawings(
+    explanations: Sequence[Explanation | HeteroExplanation],
+    graphs: Sequence[Data] | Data | None,
+    subgraphs: Section,
+) -> dict[str, Any]:
+    """Molecules as RDKit draws them: of the first rows in the colours of their scores, and what comes back among them.
+
+    None, or nothing, where graphs are no molecules; the page then has their names alone.
+    """
+    rows = [
+        _molecule(e, graph.get("smiles"))
+        for e, graph in zip(explanations[:MOST_DRAWN], graphs if isinstance(graphs, Sequence) else (), strict=False)
+    ]
+    names = sorted(subgraphs, key=lambda name: -len(subgraphs[name]))[:MOST_DRAWN] if any(rows) else []
+    return {"rows": rows, "names": {name: svg for name in names if (svg := _fragment(name)) is not None}}
+
+
+def _molecule(e: Explanation | HeteroExplanation, smiles: Any) -> str | None:
+    if not isinstance(e, Explanation) or not isinstance(smiles, str):
+        return None
+    try:
+        canvas = molecule_canvas(smiles, num_nodes=e.num_nodes)
+    except ValueError:  # its nodes are no atoms of this SMILES
+        return None
+    scores, edges, most = drawn_scores(e, canvas)
+    return canvas.svg(
+        {atom: signed_colour(scores[atom], most) for atom in canvas.places},
+        {edge: signed_colour(score, most) for edge, score in edges.items()},
+    )
+
+
+def _fragment(smiles: str) -> str | None:
+    try:
+        return molecule_canvas(smiles).svg({}, {})
+    except ValueError:  # a part of an aromatic ring is no molecule of its own
+        return None
 
 
 def _meaning(found: Overview) -> str:
@@ -59,6 +101,8 @@ def _meaning(found: Overview) -> str:
         f"A dot is one prediction, and stands at what all {found.what} of one kind contribute to it ({found.unit})."
         f" {found.signs[0].upper()}{found.signs[1:]}; the dark line is the mean. What {parts} do only"
         " together is in none of these sums: the rest, below, says how much that is."
+        + " Molecules show the scores of their atoms, each on a scale of its own."
+        * (found.what == "atoms")
     )
 
 
@@ -78,6 +122,7 @@ def _content(found: Overview, classes: Sequence[str] | None) -> dict[str, Any]:
             for row in found.rows
         ],
         "single": found.single,
+        "nodes": found.what if found.what in ("atoms", "words") else "nodes",
         "classes": names,
         "scale": SIGNED[::16],
         "unit": found.unit,

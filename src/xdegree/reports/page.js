@@ -1,13 +1,4 @@
-"use strict";
 // Draws what the page holds: unpacks the drawing library and the content, then shows one view, or one group, at a time.
-
-const find = (id) => document.getElementById(id);
-
-async function unpacked(id) {
-  const bytes = Uint8Array.from(atob(find(id).textContent), (letter) => letter.charCodeAt(0));
-  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
-  return new Response(stream).text();
-}
 
 class Drawing {
   constructor(content) {
@@ -32,7 +23,7 @@ class Drawing {
     find("caption").textContent = view.title;
     find("unit").textContent = view.unit;
     find("account").textContent = view.account ? `${view.account[0].toUpperCase()}${view.account.slice(1)}.` : "";
-    find("most").textContent = `+${view.most.toPrecision(3)}`;
+    find("most").textContent = `${view.signed ? "+" : ""}${view.most.toPrecision(3)}`;
     find("least").textContent = view.signed ? `−${view.most.toPrecision(3)}` : "0";
     const { scale } = this.content;
     const colours = view.signed ? scale : scale.slice(scale.length >> 1);
@@ -155,10 +146,10 @@ class Drawing {
 }
 
 function keys(content) {
-  const said = ["Drag to move, scroll or pinch to zoom, double-click to see all."];
+  const said = [content.part, "Drag to move, scroll or pinch to zoom, double-click to see all."];
   if (content.index !== null && content.kind === "graph") said.push("◆ is the explained node.");
   if (content.truth.length) said.push("Dark rings are the ground truth.");
-  return said.join(" ");
+  return said.join(" ").trim();
 }
 
 function listen(drawing) {

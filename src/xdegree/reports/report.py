@@ -13,7 +13,17 @@ from typing import Any
 
 from plotly.offline import get_plotlyjs  # type: ignore[import-untyped]
 
-from ..canvas import Canvas, alike, described, explained_node, graph_canvas, output_name, signed_text
+from ..canvas import (
+    Canvas,
+    alike,
+    described,
+    explained_graph,
+    explained_node,
+    node_scores,
+    output_name,
+    part_line,
+    signed_text,
+)
 from ..results.explanation import Explanation
 from ..results.files import write_text
 from ..results.notebook import frame
@@ -65,7 +75,7 @@ def report(
         explanation: what `explain` returned.
         tree: what `agglomerate` returned for the same prediction: adds the slider and the groups.
         on: how to draw: ``molecule_canvas(…)``, ``sentence_canvas(…)`` or ``graph_canvas(…)`` of `xdegree.canvas`; by
-            default the nodes that can contribute, as a graph.
+            default the nodes that can contribute, as a graph; of more than 300 the strongest, and the ways between.
         groups: further groups to list, with what they contribute, also what `pick_subgraph` returned; by name if they
             have names.
         classes: names of the classes; their numbers by default.
@@ -87,18 +97,19 @@ def report(
     if features is not None and explanation.of == "feature" and len(features) != explanation.scores.shape[1]:
         raise ValueError(f"there are {explanation.scores.shape[1]} features, but {len(features)} names are given")
     index = explained_node(explanation) if index is None else index
-    canvas = on or _graph(explanation)
+    canvas = on or explained_graph(explanation)
     if len(canvas.places) > MOST_NODES:
         raise ValueError(
             f"{len(canvas.places)} nodes are too many to draw in a browser (at most {MOST_NODES}):"
             " choose some, on=graph_canvas(edge_index, nodes)"
         )
     link = f"link {explanation.index}" if explanation.level == "link" else None
-    what = f"node {index}" if index is not None else link or f"this {canvas.kind}"
+    what = link or f"this {canvas.kind}" if index is None else canvas.name_of(index)
     heading = title or f"Why {_explained(explanation, classes)} for {what}?"
-    listed = groups_table(tree, _named(groups), canvas)
+    listed = groups_table(tree, _named(groups), canvas, explanation.reading)
     content = {
         **scene(explanation, tree, canvas, index=index, truth=set(truth), classes=classes),
+        "part": part_line(canvas, explanation.nodes.tolist(), node_scores(explanation), index),
         "listed": [
             {
                 "title": f"{name or 'A group'}, {len(group.nodes)} {canvas.node}s: {signed_text(group.score)}",
@@ -117,8 +128,8 @@ def report(
         "hidden": "" if tree is not None and tree.levels else "hidden",
         "grouped": "" if listed.groups else "hidden",
         "style": text_of("page.css"),
-        "script": text_of("page.js"),
-        "content": _packed(json.dumps(content, separators=(",", ":"))),
+        "script": text_of("shared.js", "page.js"),
+        "content": packed(json.dumps(content, separators=(",", ":"))),
         "library": _library(),
     }
     return HtmlReport(filled(text_of("page.html"), parts), heading)
@@ -165,30 +176,19 @@ def _class_names(classes: Sequence[str] | None, count: int) -> list[str]:
     return list(classes)
 
 
-def _graph(e: Explanation) -> Canvas:
-    if e.edge_index is None:
-        raise ValueError("the explanation does not know its graph: give on=graph_canvas(edge_index, nodes)")
-    if len(e.nodes) > MOST_NODES:
-        raise ValueError(
-            f"{len(e.nodes)} nodes are too many to draw in a browser (at most {MOST_NODES}):"
-            " choose some, on=graph_canvas(edge_index, nodes)"
-        )
-    return graph_canvas(e.edge_index, e.nodes.tolist())
-
-
 @cache
 def _library() -> str:
-    return _packed(get_plotlyjs())
+    return packed(get_plotlyjs())
 
 
-def _packed(text: str) -> str:
+def packed(text: str) -> str:
     """Compressed, as browsers can undo it: the drawing library alone would take 4.8 MB. Same text, same bytes."""
     return base64.b64encode(gzip.compress(text.encode(), 9, mtime=0)).decode()
 
 
-def text_of(name: str) -> str:
-    """A file of this folder."""
-    return (files(__package__) / name).read_text(encoding="utf-8")
+def text_of(*names: str) -> str:
+    """Files of this folder, one after the other."""
+    return "\n".join((files(__package__) / name).read_text(encoding="utf-8") for name in names)
 
 
 def filled(template: str, parts: Mapping[str, Any]) -> str:

@@ -22,12 +22,13 @@ from ..canvas import (
     signs_line,
     text_on,
 )
-from ..canvas.wording import outputs_of
+from ..canvas.wording import UNSIGNED, outputs_of
 from ..results.explanation import Explanation
 from ..results.tree import ExplanationTree, Group
 from .views import drawn_scores
 
 MOST_CLASSES, MOST_ROWS, MOST_NAMES = 30, 12, 14
+NEAR = 0.05  # of the largest score of a group: a difference that is none to a reader
 PAPER = "https://openreview.net/forum?id=Ve0Wth3ptT_"
 """Where the method is described: a page that opens from disk has no other pages beside it."""
 
@@ -102,11 +103,11 @@ def strongest_table(e: Explanation, canvas: Canvas, features: Sequence[str] | No
         ]
         most = largest(score for _, score in found)
     else:
-        found = [(canvas.name_of(node), nodes[node]) for node in canvas.places]
+        found = [(canvas.name_of(node), nodes[node]) for node in e.nodes.tolist()]
     best = sorted(found, key=lambda item: -abs(item[1]))[:MOST_ROWS]
     rows = [
         f"<tr><th scope='row'>{escape(name)}</th>{_score(score, most, text)}</tr>"
-        for (name, score), text in zip(best, alike(score for _, score in best), strict=True)
+        for (name, score), text in zip(best, _texts(e.reading, [score for _, score in best]), strict=True)
     ]
     left = len(found) - len(best)
     more = f"<p class='note'>{left} more with smaller scores</p>" if left else ""
@@ -123,10 +124,17 @@ class Listed:
     html: str
 
 
-def groups_table(tree: ExplanationTree | None, given: Sequence[tuple[str, Group]], canvas: Canvas) -> Listed:
+def _texts(reading: str, scores: Sequence[float]) -> list[str]:
+    """Scores of a table; a sign only where there are two."""
+    return [text.lstrip("+") if reading in UNSIGNED else text for text in alike(scores)]
+
+
+def groups_table(
+    tree: ExplanationTree | None, given: Sequence[tuple[str, Group]], canvas: Canvas, reading: str
+) -> Listed:
     """Given groups by name, then those of the tree with the largest scores; single nodes have a table already."""
-    grown = [] if tree is None else [group for group in tree.groups.values() if len(group.nodes) > 1]
-    grown.sort(key=lambda group: (-abs(group.score), len(group.nodes)))
+    every = [] if tree is None else [group for group in tree.groups.values() if len(group.nodes) > 1]
+    grown = sorted(_telling(every), key=lambda group: (-abs(group.score), len(group.nodes)))
     groups = (*given, *(("", group) for group in grown[:MOST_ROWS]))
     if not groups:
         return Listed((), "")
@@ -134,7 +142,7 @@ def groups_table(tree: ExplanationTree | None, given: Sequence[tuple[str, Group]
     merges = () if tree is None else tree.merges
     joined = {m.union.nodes: (str(m.level + 1), m.interaction) for m in merges}
     met = [joined.get(group.nodes, ("", None)) for _, group in groups]
-    texts = alike([*(group.score for _, group in groups), *(inter or 0.0 for _, inter in met)])
+    texts = _texts(reading, [*(group.score for _, group in groups), *(inter or 0.0 for _, inter in met)])
     rows = []
     for number, ((name, group), (level, inter)) in enumerate(zip(groups, met, strict=True)):
         interaction = "" if inter is None else texts[len(groups) + number]
@@ -145,9 +153,23 @@ def groups_table(tree: ExplanationTree | None, given: Sequence[tuple[str, Group]
             f"<td class='number' data-head='interaction'>{interaction}</td>"
             f"<td class='number' data-head='level'>{level}</td></tr>"
         )
-    heads = ("group", "size", "contribution", "interaction", "level")
-    left = f"<p class='note'>{len(grown) - MOST_ROWS} smaller contributions</p>" if len(grown) > MOST_ROWS else ""
-    return Listed(groups, f"{_table(heads, rows)}{left}")
+    heads = ("group", "size", reading, "interaction", "level")
+    left, same = max(len(grown) - MOST_ROWS, 0), len(every) - len(grown)
+    said = [f"{left} smaller contributions"] * (left > 0) + [f"{same} that add little to a listed part"] * (same > 0)
+    note = f"<p class='note'>Not listed: {', '.join(said)}</p>" if said else ""
+    return Listed(groups, f"{_table(heads, rows)}{note}")
+
+
+def _telling(groups: Sequence[Group]) -> list[Group]:
+    """Of many groups those that say something new: not what a part of them, itself listed, contributes nearly alone."""
+    if len(groups) <= MOST_ROWS:
+        return list(groups)
+    kept: list[Group] = []
+    near = NEAR * largest(group.score for group in groups)
+    for group in sorted(groups, key=lambda group: len(group.nodes)):
+        if not any(part.nodes < group.nodes and abs(part.score - group.score) < near for part in kept):
+            kept.append(group)
+    return kept
 
 
 def _members(nodes: Iterable[int], canvas: Canvas) -> str:
@@ -171,18 +193,8 @@ def settings_table(
         **{f"options: {name}": value for name, value in e.options.to_dict().items()},
     }
     if tree is not None:
-        growth = (
-            "q",
-            "selection",
-            "candidates",
-            "rising",
-            "max_levels",
-            "max_nodes",
-            "left_out",
-            "contextual_error",
-            "seed",
-        )
-        said |= {f"agglomeration: {name}": getattr(tree, name) for name in growth}
+        growth = "q selection candidates rising max_levels max_nodes left_out contextual_error seed"
+        said |= {f"agglomeration: {name}": getattr(tree, name) for name in growth.split()}
         said |= {f"contexts: {name}": value for name, value in tree.contexts.to_dict().items()}
         if tree.options != e.options:
             said |= {f"agglomeration, options: {name}": value for name, value in tree.options.to_dict().items()}

@@ -96,15 +96,19 @@ def _singles(e: Explanation, canvas: Canvas, classes: Sequence[str] | None) -> t
     nodes, edges, most = drawn_scores(e, canvas)
     shades = {edge: signed_colour(round(SHADES * score / most) / SHADES, 1.0) for edge, score in edges.items()}
     colours = {node: signed_colour(nodes[node], most) for node in canvas.places}
+
+    def said(score: float) -> str:
+        return signed_text(score, most).lstrip("+" if e.reading in UNSIGNED else "")
+
     view = {
         "title": _TITLES.get(e.of, "Every {node} by itself").format(node=canvas.node),
         **_words(e, classes),
         "account": "",  # it stands at the top of the page
         "most": most,
         "group": list(range(len(canvas.places))),
-        "groups": [{**_colour(colours[node]), "text": signed_text(nodes[node], most)} for node in canvas.places],
+        "groups": [{**_colour(colours[node]), "text": said(nodes[node])} for node in canvas.places],
         "shades": [shades.get(edge) for edge in canvas.paths],
-        "said": [signed_text(edges[edge], most) if edge in edges else None for edge in canvas.paths] if edges else [],
+        "said": [said(edges[edge]) if edge in edges else None for edge in canvas.paths] if edges else [],
     }
     return view, (colours, {edge: signed_colour(score, most) for edge, score in edges.items()})
 

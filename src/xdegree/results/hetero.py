@@ -88,8 +88,12 @@ class HeteroExplanation(Accounted):
 
     def save(self, path: str | Path) -> Path:
         """Write a JSON file, whole or not at all; types of edges are lists of three names in it."""
+        return write_json(path, self.content())
+
+    def content(self) -> dict[str, Any]:
+        """What `save` writes, as plain values."""
         typed = {name: _plain_types(getattr(self, name)) for name in _TYPED}
-        return write_json(path, {**self._content(FORMAT), **typed})
+        return {**self._content(FORMAT), **typed}
 
     @classmethod
     def load(cls, path: str | Path) -> "HeteroExplanation":

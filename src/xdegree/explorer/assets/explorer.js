@@ -33,8 +33,22 @@
       const { cy } = found._cyreg;
       settled.add(cy);
       cy.selectionType("additive");
+      point(name === "graph" ? "first" : "second", cy);
       new ResizeObserver(() => cy.resize().fit(undefined, 24)).observe(found);
     }
+  }
+
+  /* What the pointer is over: told by the library itself, whose properties in Dash do not say that it left. What an
+     edge contributes is asked of the server when it is pointed at. */
+  function point(figure, cy) {
+    const tell = (data) => window.dash_clientside.set_props("pointed", { data });
+    cy.on("mouseover", "node, edge[name]", (event) => {
+      const { key, name, score, edge } = event.target.data();
+      tell({ figure, key, name, score, edge });
+      if (edge) window.dash_clientside.set_props("edge", { data: { key, edge } });
+    });
+    cy.on("mouseout", "node, edge[name]", () => tell(null));
+    cy.container().addEventListener("mouseleave", () => tell(null)); /* the library does not see a quick way out */
   }
 
   /* What clicks put into groups: nodes, by their numbers, or edges, by their ends. */
@@ -106,10 +120,11 @@
       const id = `${ends.source}-${edge.v}`;
       const marked = mark(named(edge));
       const classes = `order${order}` + (edge.arc ? " arc" : "") + (edge.far ? " far" : "") + (inside ? " inside" : "") +
-        marked + (of === "edge" && edge.able ? "" : " off");
+        marked + (edge.able ? "" : " off");
       const data = { id, ...ends, arc: -2 * edge.arc, key: drawing.key };
-      if (edge.able) data.edge = named(edge);
-      found.push({ data, classes, selected: active !== null && marked === [" in-a", " in-b"][active] });
+      if (edge.able) Object.assign(data, { edge: named(edge), name: edge.name });
+      const chosen = active !== null && marked === [" in-a", " in-b"][active];
+      found.push({ data, classes, selectable: of === "edge", selected: chosen });
       /* A white line upon a wide one makes two, a dark one upon that makes three. */
       if (order > 1) found.push({ data: { id: `${id}-gap`, ...ends }, classes: `gap${order} off` });
       if (order > 2) found.push({ data: { id: `${id}-core`, ...ends }, classes: "core off" });
@@ -191,13 +206,14 @@
     return ["growth", "compare"].map((name) => name !== view).concat(`stage ${view} ${shape}`, switched);
   }
 
-  function hover(overFirst, overSecond, drawing, view) {
-    const fired = trigger();
-    const over = fired("second.") ? overSecond : overFirst;
-    if (fired("view.")) return ""; /* the number was of another view */
-    if (over && (!drawing || over.key !== drawing.key)) return "";
-    if (!over || over.score === null || over.score === undefined) return over ? over.name : "";
-    return `${over.name}: ${signed(over.score)}`;
+  /* What the pointer is over, with its number: below the drawing that it is over. */
+  function hover(over, answer, target) {
+    if (!over) return ["", ""];
+    const answered = answer && answer.key === over.key && answer.edge === over.edge;
+    const score = over.edge ? (answered ? answer.scores[target] : undefined) : over.score;
+    const known = score !== null && score !== undefined;
+    const said = over.name + (known ? `: ${signed(score)}` : over.edge ? ": …" : "");
+    return ["first", "second"].map((figure) => (figure === over.figure ? said : ""));
   }
 
   /* What dragging does: Cytoscape moves the picture and draws boxes, the lasso is drawn here. */
