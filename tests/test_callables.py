@@ -10,9 +10,23 @@ import torch
 from helpers import EDGES, features, ready
 from torch import Tensor, nn
 from torch_geometric.data import Data
+from torch_geometric.explain import Explainer
 from torch_geometric.nn import GATConv, GCNConv, SGConv
 
-from xdegree import StaleError, check, decompose, explain, prepare, rule
+from xdegree import (
+    DegreeExplainer,
+    StaleError,
+    agglomerate,
+    agglomerate_levels,
+    check,
+    contextual_scores,
+    decompose,
+    explain,
+    interaction,
+    pick_subgraph,
+    prepare,
+    rule,
+)
 from xdegree.engine.registry import unregister
 from xdegree.model_call.callables import Around, as_module
 
@@ -209,3 +223,106 @@ def test_data_for_models_that_take_whatever_they_are_given(build: Any) -> None:
     data = Data(x=X, edge_index=EDGES, y=torch.arange(12), train_mask=torch.arange(12) < 6)
     found = explain(model, data, index=5)
     assert torch.equal(found.node_scores, explain(model, x=X, edge_index=EDGES, index=5).node_scores)
+
+
+class Table(nn.Module):
+    """Rows of nodes in a table, and a side output."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rows, self.conv = nn.Parameter(torch.zeros(12, 4)), GCNConv(4, 3)
+
+    def forward(self, edge_index: Tensor) -> dict[str, Tensor]:
+        h = self.conv(self.rows, edge_index)
+        return {"logits": h, "size": h.norm(dim=1)}
+
+
+@pytest.fixture
+def table() -> Any:
+    model = ready(Table())
+    with torch.no_grad():
+        model.rows.copy_(X)
+    return model
+
+
+ASKED = {"index": 5, "output": "logits", "start": "rows"}
+
+
+def test_all_questions_take_start_and_output(table: Table) -> None:
+    own = {"index": 5, "seed": 0, "progress": False}
+    expected = agglomerate(table.conv, X, EDGES, **own)
+    found = agglomerate(table, EDGES, output="logits", start="rows", **own)
+    assert found.levels == expected.levels
+    assert found.levels == prepare(table, EDGES, start="rows").agglomerate(output="logits", **own).levels
+    scores = contextual_scores(table, EDGES, groups=[[4], [5, 6]], **ASKED)
+    assert torch.allclose(scores, contextual_scores(table.conv, X, EDGES, groups=[[4], [5, 6]], index=5))
+    both = interaction(table, EDGES, a=[4], b=[5], **ASKED)
+    assert both == pytest.approx(interaction(table.conv, X, EDGES, a=[4], b=[5], index=5))
+    assert next(agglomerate_levels(table, EDGES, **ASKED)) == next(agglomerate_levels(table.conv, X, EDGES, index=5))
+    config = {"mode": "multiclass_classification", "task_level": "node", "return_type": "raw"}
+    named = DegreeExplainer(output="logits", start="net.rows")
+    masks = [
+        Explainer(model, algorithm, "phenomenon", node_mask_type="object", model_config=config)(
+            x, EDGES, index=5, target=torch.full((12,), 2)
+        ).node_mask
+        for model, algorithm, x in ((Of(table), named, None), (table.conv, DegreeExplainer(), X))
+    ]
+    assert torch.allclose(*masks)
+
+
+class Of(nn.Module):
+    """PyG's explainer gives every model ``x`` and ``edge_index``."""
+
+    def __init__(self, net: nn.Module) -> None:
+        super().__init__()
+        self.net = net
+
+    def forward(self, x: None, edge_index: Tensor) -> dict[str, Tensor]:
+        return self.net(edge_index)
+
+
+@pytest.mark.parametrize("without", ["features", "mean"])
+def test_fidelity_of_tables_is_that_of_features(table: Table, without: Any) -> None:
+    how = {"index": 5, "size": 3, "objective": "fidelity", "without": without, "passes": 100, "progress": False}
+    found = pick_subgraph(table, EDGES, output="logits", start="rows", **how)
+    expected = pick_subgraph(table.conv, X, EDGES, **how)
+    assert found.nodes == expected.nodes
+    assert (found.fidelity_plus, found.fidelity_minus) == pytest.approx(
+        (expected.fidelity_plus, expected.fidelity_minus)
+    )
+    assert found.fidelity_plus
+
+
+def test_a_model_that_does_not_work_without_some_nodes_says_what_does(table: Table) -> None:
+    def model(edge_index: Tensor) -> Tensor:
+        return table.conv(table.rows * torch.ones(12, 1), edge_index)
+
+    how = {"index": 5, "start": table.rows, "of": "edge", "size": 2, "passes": 60, "progress": False}
+    with pytest.raises(ValueError, match=r'does not work without some of its nodes.*without="features"'):
+        pick_subgraph(model, EDGES, objective="fidelity", **how)
+    assert pick_subgraph(model, EDGES, objective="fidelity", without="features", **how).fidelity_plus
+
+
+def test_a_vector_of_links_is_found_or_named(table: Table) -> None:
+    pairs = torch.tensor([[0, 3, 9, 5], [2, 6, 11, 1]])
+
+    def given(x: Tensor, edges: Tensor, links: Tensor) -> Tensor:
+        z = table.conv(x, edges)
+        return (z[links[0]] * z[links[1]]).sum(-1)
+
+    found = explain(given, X, EDGES, pairs, index=1)
+    assert found.level == "link"
+    with pytest.raises(ValueError, match="say so: level='link'"):
+        explain(lambda x, edges: given(x, edges, pairs), X, EDGES, index=1)
+    named = explain(lambda x, edges: given(x, edges, pairs), X, EDGES, index=1, level="link")
+    assert torch.allclose(named.node_scores, found.node_scores, rtol=1e-12)
+
+
+def test_labels_are_no_batch(table: Table) -> None:
+    def model(x: Tensor, edge_index: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+        out = table.conv(x, edge_index)
+        return -out.log_softmax(-1).gather(1, labels.unsqueeze(1)).mean(), out
+
+    labels = torch.arange(12) * 5 % 3
+    assert explain(model, X, EDGES, labels, output=0).level == "graph"
+    assert explain(model, X, EDGES, labels, output=1, index=5).level == "node"
