@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from job_crew import Crews, Place
     from playwright.sync_api import Browser, Page
 
+    from xdegree import Explanation, ExplanationTree
+
 # The graphs of tests are small: more threads gain nothing, and on a busy machine they lose much by waiting.
 torch.set_num_threads(1)
 pytest.register_assert_rewrite("explorer_pages")  # fixtures and helpers of the files that name it as their plugin
@@ -105,3 +107,25 @@ def inline(monkeypatch: pytest.MonkeyPatch) -> "Iterator[Crews]":
     monkeypatch.setattr("xdegree.fork_server.start", lambda: "spawn")  # no worker will be forked
     yield crews
     assert all(crew.closed for crew in crews)
+
+
+@pytest.fixture(scope="session")
+def of_node() -> "tuple[Explanation, ExplanationTree]":
+    """A node with its scores, those of its edges, and its tree."""
+    from helpers import EDGES, features, net
+
+    from xdegree import agglomerate, explain
+
+    model, x = net(), features()
+    return explain(model, x, EDGES, index=5, edge_scores="pair"), agglomerate(model, x, EDGES, index=5, q=0.8)
+
+
+@pytest.fixture(scope="session")
+def of_graph() -> "tuple[Explanation, ExplanationTree]":
+    """A graph of four nodes in a row, with its scores and its tree."""
+    from helpers import PATH, features, net
+
+    from xdegree import agglomerate, explain
+
+    model, x = net(level="graph"), features(4)
+    return explain(model, x, PATH), agglomerate(model, x, PATH)

@@ -64,6 +64,7 @@ def both_ways(edges: list[tuple[int, int]]) -> Tensor:
 
 # A path of twelve nodes with two chords and a triangle at its end: far enough for three hops to leave something out.
 EDGES = both_ways([*[(i, i + 1) for i in range(11)], (0, 2), (3, 6), (9, 11)])
+PATH = torch.tensor([[0, 1, 1, 2, 2, 3], [1, 0, 2, 1, 3, 2]])  # four nodes in a row
 PAIR_BATCH = torch.tensor([0] * 5 + [1] * 7)
 PAIR_EDGES = both_ways([*[(i, i + 1) for i in range(11) if i != 4], (0, 3), (5, 8)])
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from helpers import EDGES, features, net
+from helpers import EDGES, PATH, features, net
 
 from xdegree import Explanation, HeteroExplanation, agglomerate, explain, pick_subgraph
 from xdegree.canvas import (
@@ -24,20 +24,7 @@ from xdegree.reports import report
 from xdegree.reports.tables import _telling
 from xdegree.results.tree import Group
 
-SMALL = torch.tensor([[0, 1, 1, 2, 2, 3], [1, 0, 2, 1, 3, 2]])
 PLOTLY_LIMIT = 5_000_000
-
-
-@pytest.fixture(scope="module")
-def of_node():
-    model, x = net(), features()
-    return explain(model, x, EDGES, index=5, edge_scores="pair"), agglomerate(model, x, EDGES, index=5, q=0.8)
-
-
-@pytest.fixture(scope="module")
-def of_graph():
-    model, x = net(level="graph"), features(4)
-    return explain(model, x, SMALL), agglomerate(model, x, SMALL)
 
 
 def test_the_page_says_what_the_result_says(of_node):
@@ -70,7 +57,7 @@ def test_three_hundred_nodes_stay_below_five_megabytes():
     x = features(300)
     e = explain(net(level="graph"), x, edge_index, edge_scores="mean")
     levels = tuple((Group(frozenset(range(size)), float(size)),) for size in range(1, 301, 10))
-    tree = agglomerate(net(level="graph"), features(4), SMALL)
+    tree = agglomerate(net(level="graph"), features(4), PATH)
     leaves = tuple(Group(frozenset({n}), 1.0) for n in range(300))
     grown = type(tree)(levels, tuple((1.0,) for _ in levels), leaves, tuple(e.prediction.tolist()), e.target, 0, 300)
     assert len(report(e, grown).html.encode()) < PLOTLY_LIMIT
@@ -243,11 +230,11 @@ def test_readings_that_do_not_add_up_say_so(reading):
 def test_a_large_rest_is_said_in_words(share):
     scores = torch.tensor([1.0, -0.5, 0.25])
     whole = torch.tensor([float(scores.sum()) / (1 - share), 0.0])
-    e = Explanation(whole, 0, 0, 3, torch.arange(3), node_scores=scores, edge_index=SMALL[:, :4])
+    e = Explanation(whole, 0, 0, 3, torch.arange(3), node_scores=scores, edge_index=PATH[:, :4])
     said = "Much of this prediction is what nodes do only together" in report(e).html
     assert said == (share > 0.5)
 
 
 def test_words_that_come_twice_have_numbers(of_graph):
-    html = report(of_graph[0], on=sentence_canvas(["so", "so", "good", "film"], edge_index=SMALL)).html
+    html = report(of_graph[0], on=sentence_canvas(["so", "so", "good", "film"], edge_index=PATH)).html
     assert {name for name, _ in listed(html)} == {"so (0)", "so (1)", "good", "film"}

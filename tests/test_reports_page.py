@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from helpers import EDGES, features, holds, net, reads, until
+from helpers import EDGES, PATH, features, holds, net, reads, until
 
 from xdegree import Explanation, agglomerate, explain
 from xdegree.canvas import account_line, alike, graph_canvas, molecule_canvas, sentence_canvas, signed_colour
@@ -10,19 +10,6 @@ from xdegree.reports import report
 from xdegree.results.tree import Group
 
 EVIL = "<img src=x onerror=\"document.title='broken in'\">"
-SMALL = torch.tensor([[0, 1, 1, 2, 2, 3], [1, 0, 2, 1, 3, 2]])
-
-
-@pytest.fixture(scope="module")
-def of_node():
-    model, x = net(), features()
-    return explain(model, x, EDGES, index=5, edge_scores="pair"), agglomerate(model, x, EDGES, index=5, q=0.8)
-
-
-@pytest.fixture(scope="module")
-def of_graph():
-    model, x = net(level="graph"), features(4)
-    return explain(model, x, SMALL), agglomerate(model, x, SMALL)
 
 
 @pytest.fixture
@@ -128,7 +115,7 @@ def test_molecules_and_sentences_are_drawn_as_such(opened, of_graph, kind):
     on = (
         molecule_canvas("CCOC")
         if kind == "molecule"
-        else sentence_canvas(["a", "very", "good", "film"], edge_index=SMALL)
+        else sentence_canvas(["a", "very", "good", "film"], edge_index=PATH)
     )
     page = opened(report(e, tree, on=on))
     assert f"for this {kind}?" in page.inner_text("h1")
@@ -154,7 +141,7 @@ def test_a_long_sentence_has_shorter_lines_on_a_phone(opened):
 def test_text_of_users_is_text(opened, of_graph):
     e, tree = of_graph
     evil = [EVIL, "</script><script>document.title='broken in'</script>", "{{library}}", "a & b"]
-    on = sentence_canvas(evil, edge_index=SMALL)
+    on = sentence_canvas(evil, edge_index=PATH)
     page = opened(report(e, tree, on=on, classes=evil[:3], title=EVIL, settings={EVIL: EVIL}))
     page.click("button.group")
     page.click("#on")
@@ -167,7 +154,7 @@ def test_text_of_users_is_text(opened, of_graph):
 
 def test_names_of_nodes_are_text_in_the_drawing(opened, of_graph):
     e, tree = of_graph
-    on = graph_canvas(SMALL, range(4), {0: EVIL, 1: "<b>bold</b>"})
+    on = graph_canvas(PATH, range(4), {0: EVIL, 1: "<b>bold</b>"})
     page = opened(report(e, tree, on=on))
     holds(page, "#picture img", 0)
     assert page.locator("#picture text", has_text="<b>bold</b>").count() == 1
@@ -207,7 +194,7 @@ def test_the_page_says_how_much_of_the_prediction_is_explained(opened, of_node):
 
 
 def test_a_regression_has_no_classes_and_without_a_tree_there_are_no_levels(opened):
-    e = explain(net(level="graph", classes=1), features(4), SMALL)
+    e = explain(net(level="graph", classes=1), features(4), PATH)
     page = opened(report(e))
     value = alike(e.prediction.tolist())[0]
     reads(page, "h1", f"Why {value} for this graph?")

@@ -11,7 +11,7 @@ Many variants of the graph are computed in one pass, side by side, where the mod
 pass has the whole graph among them: if that does not get the model's own prediction, they are computed one by one.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal, get_args
 
@@ -33,7 +33,7 @@ from .model_call.call import (
     model_call,
 )
 from .model_call.shadow_model import Plain, check_call, shadow_of
-from .model_call.split_points import find_source
+from .model_call.split_points import find_source, mean_features
 
 Way = Literal["zero", "mean", "edges", "nodes"]
 """Features set to zero or to the mean; all edges at a node cut; the node removed from the graph and from pooling."""
@@ -145,7 +145,10 @@ class Removal:
             return [self._offset(self._row_type()) + self.row]
         links = self.call.get("edge_label_index")
         if links is None or len(self.sizes) > 1:
-            raise ValueError("nodes at a link are spared where edge_label_index and one type of nodes are given")
+            raise ValueError(
+                "nodes at a link are spared where edge_label_index and one type of nodes are given; set features to"
+                ' zero instead: without="features" (of a Removal, "zero")'
+            )
         return sorted(set(links[:, self.row].tolist()))
 
     def flat(self, value: Tensor | Mapping[Any, Tensor]) -> Tensor:
@@ -236,20 +239,25 @@ class Removal:
 
     def _alone(self, nodes: Tensor, edges: Tensor, x: Tensor | None) -> Tensor:
         if x is not None:
-            return self._single(_with_x(self.call, x), self.row)
+            return self._single(self.call, self.row, None, (self.call.x, x))
         stack = self._variants.stack(nodes[None], edges[None])
         try:
             return self._single(stack.call, int(stack.rows[0]), stack.num_rows)
-        except (RuntimeError, IndexError, ValueError):
-            if bool(nodes.any()):
+        except (RuntimeError, IndexError, ValueError) as error:
+            if not bool(nodes.any()):
+                return torch.full_like(self.prediction, torch.nan)
+            if bool(nodes.all()):
                 raise
-            return torch.full_like(self.prediction, torch.nan)
+            raise ValueError(
+                f"the model does not work without some of its nodes ({error}); let them stay and set their features to"
+                ' zero instead: without="features" (of a Removal, "zero")'
+            ) from error
 
     def _rows(self, stack: Stack, x: Tensor | None) -> Tensor | None:
         """The explained rows of a stack; None if its output has other rows."""
-        call = stack.call if x is None else _with_x(stack.call, x.flatten(0, 1))
-        known = {id(value) for value in self.call.tensors()}
-        output = self._run(call, [value for value in call.tensors() if id(value) not in known])
+        call, known = stack.call, {id(value) for value in self.call.tensors()}
+        ours = [(value, value) for value in call.tensors() if id(value) not in known]
+        output = self._run(call, *ours if x is None else [(call.x, x.flatten(0, 1)), *ours])
         if not isinstance(output, Tensor) or not output.dim() or len(output) != stack.num_rows:
             return None
         return output.reshape(stack.num_rows, -1)[stack.rows]
@@ -260,19 +268,19 @@ class Removal:
         near = (row - self.prediction).abs() <= ROUNDING * self.prediction.abs().amax()
         return bool((near | (row == self.prediction)).all())
 
-    def _single(self, call: ModelCall, row: int, num_rows: int | None = None) -> Tensor:
+    def _single(self, call: ModelCall, row: int, num_rows: int | None = None, *given: tuple[Any, Any]) -> Tensor:
         """A row of a call by itself."""
-        values = as_table(self._run(call), call, self.level).values
+        values = as_table(self._run(call, *given), call, self.level).values
         if len(values) != (num_rows or self._num_rows):
-            raise ValueError(f"without these nodes the model predicts {len(values)} rows, not {num_rows}")
+            raise ValueError(f"it predicts {len(values)} rows, not {num_rows}")
         return values[row]
 
-    def _run(self, call: ModelCall, ours: Iterable[Tensor] = ()) -> Any:
+    def _run(self, call: ModelCall, *given: tuple[Any, Any]) -> Any:
         """The model's output; one that draws random numbers gets the same ones in every pass, which takes longer.
 
-        Tensors that were made for this pass alone need not be copied before the model sees them.
+        Given is what is replaced (old, new); tensors that were made for this pass alone, by themselves, as others are
+        copied before the model sees them.
         """
-        given = [(value, value) for value in ours]
         if self._shadow is None:
             with torch.no_grad(), Plain(call.random_states):
                 return call.run(_without_caches(shadow_of(self.model)), *given)
@@ -318,14 +326,16 @@ class Removal:
         call, row = self._of(linked, nodes)
         return call, row, len(nodes[self._row_type()]) if self.level == "node" else self._num_rows
 
-    def renumbered(self, generator: torch.Generator) -> tuple[ModelCall, int, Tensor]:
-        """The same call with its nodes in a random order: the call, its explained row, and the order ``[N]``."""
+    def renumbered(self, generator: torch.Generator) -> tuple["Removal", Tensor]:
+        """The same prediction of the graph with its nodes in a random order, and the order ``[N]``."""
         batch, order = find_batch(self.call), {}
         for kind, size in self.sizes.items():
             drawn = torch.randperm(size, generator=generator)
             order[kind] = drawn if batch is None else drawn[torch.argsort(batch[drawn], stable=True)]
         call, row = self._of(self._of_type(torch.ones(self.num_nodes, dtype=torch.bool)), order)
-        return call, row, torch.cat([ids + self._offset(kind) for kind, ids in order.items()])
+        made = object.__new__(Removal)
+        made._begin(self.model, call, row, self.target, self.task, self.level)
+        return made, torch.cat([ids + self._offset(kind) for kind, ids in order.items()])
 
     def _of(self, linked: dict[Any, Tensor], nodes: dict[Any, Tensor]) -> tuple[ModelCall, int]:
         """The call with some nodes, in this order, and the edges between linked ones; the explained row in it."""
@@ -404,11 +414,6 @@ def _are_squashed(rows: Tensor, operations: Sequence[OpOverload]) -> bool:
     return False
 
 
-def mean_features(x: Tensor) -> Tensor:
-    """The mean features ``[F]`` of nodes, 0 in columns that do not vary: a node without properties of its own."""
-    return torch.where((x == x[:1]).all(0), x.new_zeros(()), x.mean(0))
-
-
 def checked_task(task: Any, rows: Tensor, operations: Sequence[OpOverload]) -> Task:
     """What the user said that outputs ``[K, C]`` are, or what they seem to be."""
     single = rows.shape[-1] == 1
@@ -422,11 +427,6 @@ def checked_task(task: Any, rows: Tensor, operations: Sequence[OpOverload]) -> T
         raise ValueError('one output is no choice among classes; task is "binary" (a logit) or "regression"')
     found: Task = task
     return found
-
-
-def _with_x(call: ModelCall, x: Tensor) -> ModelCall:
-    old = call.x
-    return call.mapped(lambda _, value: x if value is old else value)
 
 
 def _without_caches(shadow: Any) -> Any:

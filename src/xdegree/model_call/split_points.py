@@ -63,7 +63,7 @@ class Path:
         if isinstance(baseline, str) and baseline == "zero":
             return cls(None, steps, steps)
         if isinstance(baseline, str) and baseline == "mean":
-            return cls(mapped_tensors(_mean, rows), steps, steps)
+            return cls(mapped_tensors(mean_features, rows), steps, steps)
         fits = isinstance(baseline, Tensor) if isinstance(rows, Tensor) else isinstance(baseline, Mapping)
         if not fits:
             raise ValueError(f'baseline must be "zero", "mean" or a tensor of the features\' shape (got {baseline!r})')
@@ -81,10 +81,9 @@ class Path:
 TRIVIAL = Path()
 
 
-def _mean(x: Tensor) -> Tensor:
+def mean_features(x: Tensor) -> Tensor:
     """The mean of all rows; columns that do not vary keep 0, or nothing of them would be left to contribute."""
-    varies = (x != x[:1]).any(0)
-    return torch.where(varies, x.mean(0), torch.zeros_like(x[0]))
+    return torch.where((x == x[:1]).all(0), x.new_zeros(()), x.mean(0))
 
 
 class Source(Protocol):
@@ -203,7 +202,7 @@ class MessageSource:
     def start(self, run: Run, shadow: Any, share: Any) -> list[tuple[Any, Any]]:
         """Give each group the messages of its edges whenever messages are passed; nodes bring nothing of their own."""
         if not isinstance(shadow, nn.Module):
-            raise TypeError("of='edge' follows the message passing of a model's modules; give the module itself")
+            raise TypeError("of='edge' follows the message passing of modules, and this function refers to none")
         layers = [m for m in shadow.modules() if isinstance(m, MessagePassing)]
         for module in layers:
             _Messages(self, module, run, share).attach()
@@ -223,7 +222,8 @@ class MessageSource:
         """Messages must have been passed."""
         if not self.started:
             raise LostPortionsError(
-                "of='edge' found no messages: the model does not pass them with PyG's propagate() over an edge_index"
+                "of='edge' found no messages: the model does not pass them with PyG's propagate() over an edge_index;"
+                " ask about nodes: of='node'"
             )
 
 
@@ -356,7 +356,7 @@ def _is_usual(call: ModelCall) -> bool:
     if isinstance(x, Mapping):
         whole = bool(x) and all(is_matrix(value) for value in x.values()) and not isinstance(call.data, HeteroData)
         return whole and (call.spots is not None or not (types_of(call) - set(x)))
-    return is_matrix(x) and not _is_stack(call)
+    return is_matrix(x) and not _is_stack(call) and not any(isinstance(a, HeteroData) for a in call.args)
 
 
 def _is_stack(call: ModelCall) -> bool:

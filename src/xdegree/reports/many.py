@@ -101,6 +101,8 @@ def _meaning(found: Overview) -> str:
         f"A dot is one prediction, and stands at what all {found.what} of one kind contribute to it ({found.unit})."
         f" {found.signs[0].upper()}{found.signs[1:]}; the dark line is the mean. What {parts} do only"
         " together is in none of these sums: the rest, below, says how much that is."
+        + " Molecules show the scores of their atoms, each on a scale of its own."
+        * (found.what == "atoms")
     )
 
 
