@@ -117,6 +117,7 @@ REASONS = {
     "index_reduce": "The same as scatter_reduce, with whole rows.",
     "sparse_reduce": "The same as writing the messages out and reducing them.",
     "segment_reduce": "The same as scatter_reduce, with consecutive rows.",
+    "solve": "Linear in the right-hand side; what portions do in the matrix has no rule.",
     "matmul": "Linear in one portion; of two portions a sum of products.",
     "affine": "Linear, with the paper's share of the bias.",
     "affine_rare": "Linear, with the paper's share of the bias.",
@@ -152,7 +153,6 @@ REASONS = {
     "expand": _MOVES,
     "repeat": _MOVES,
     "to_copy": "Another float type carries portions as well; integers cannot, which is an error.",
-    "item": "A Python number carries nothing, so a portion would be lost in silence: an error.",
     "concatenate": "Side by side, both portions alike; a plain part is background.",
     "reduce_linear": _LINEAR,
     "index_select": _MOVES,
@@ -181,6 +181,7 @@ REASONS = {
     "product": _PRODUCT,
     "distance": _TELESCOPE,
     "ranked": _WINNERS,
+    "median": _WINNERS,
 }
 
 

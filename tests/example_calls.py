@@ -12,6 +12,7 @@ from typing import Any
 
 import example_graph_models as g
 import example_models as m
+import stranger_habits as t
 import stranger_inputs as i
 import stranger_models as s
 import torch
@@ -246,6 +247,13 @@ CITATION = [
     ex("sage of ogbn", m.SAGE, X, EDGES, index=5),
     ex("adjacency coo", lambda: m.Cora(GCNConv), X, COO, index=5),
     ex("adjacency csr", m.SAGE, X, CSR, index=5),
+    ex("geniepath", t.GeniePath, X, EDGES, index=5, without=ZEROS),
+    ex("rev gnn", t.RevGNN, X, EDGES, index=5),
+    ex("graph saint, weights", t.Saint, X, EDGES, noise(E).abs(), index=5),
+    ex("sparse matrices, mean and max", t.SparseMax, X, CSR, index=5),
+    ex("a system of equations", t.Propagation, X, EDGES, index=5),
+    ex("as many rounds as it takes", t.FixedPoint, X, EDGES, index=5, without=ZEROS),
+    ex("sequential", lambda: pyg.Sequential("x, edge_index", [(nn.Dropout(0.5), "x -> x"), (GCNConv(4, 8), "x, edge_index -> x1"), nn.ReLU(inplace=True), (GCNConv(8, 8), "x1, edge_index -> x2"), (lambda x1, x2: [x1, x2], "x1, x2 -> xs"), (pyg.JumpingKnowledge("cat", 8, 2), "xs -> x"), nn.Linear(16, 3)]), X, EDGES, index=5),
     ex("linkx", lambda: pyg.LINKX(N, 4, 8, 3, 2), X, EDGES, index=5, without=SOFT),
 ]  # fmt: skip
 RELATIONS = [
@@ -288,6 +296,10 @@ LINKED = [
     ex("link prediction, all", lambda: m.LinkNet(SAGEConv), X, EDGES, LINKS, index="all"),
     ex("links by mlp", m.MLPLinks, X, EDGES, LINKS, index=1),
     ex("edge classes", m.EdgeClassifier, X, EDGES, ATTR, index=1, without=SOFT),
+    ex("encode and decode", t.LinkMethods, X, EDGES, LINKS, index=1, prepare=lambda net: lambda x, e, pairs: net.decode(net.encode(x, e), pairs)),
+    ex("encode and decode, the level named", t.LinkMethods, X, EDGES, index=1, level="link", prepare=lambda net: lambda x, e: net.decode(net.encode(x, e), LINKS).sigmoid(), without=SOFT),
+    ex("encode", t.LinkMethods, X, EDGES, index=1, prepare=lambda net: net.encode),
+    ex("encode, edges", t.LinkMethods, X, EDGES, index=1, of="edge", prepare=lambda net: net.encode),
     ex("vgae", m.VGAE, X, EDGES, LINKS, index=1, output=0),
     ex("gae", lambda: pyg.GAE(GCNConv(4, 8)), X, EDGES, index=1),
     ex("dgi", m.DGIEncoder, X, EDGES, index=1),
@@ -326,6 +338,11 @@ WHOLE = [
     ex("stack with attention", i.DenseAttention, X.unsqueeze(0), (ADJ > 0).double().unsqueeze(0), index=5, without=SOFT),
     ex("two pools", s.GraphLevelTwoPools, X, PAIR_EDGES, PAIR_BATCH, index=0),
     ex("two pools, Batch", s.GraphLevelTwoPools, GRAPHS),
+    ex("shadow", t.Shadow, X, PAIR_EDGES, PAIR_BATCH, torch.tensor([0, 5]), index=1),
+    ex("randla", t.RandLA, X, POS, EDGES, index=5, without=SOFT),
+    ex("a scan over nodes", t.Scan, X, PAIR_BATCH, index=0),
+    ex("ogb molecules, a sum of embeddings", t.SumOfEmbeddings, _pair(x=torch.stack([Z % 5, Z % 4, Z % 3], 1)), index=0),
+    ex("ogb molecules, all columns by name", t.SumOfEmbeddings, _pair(x=torch.stack([Z % 5, Z % 4, Z % 3], 1)), index=0, start="x"),
     ex("loop over graphs", i.LoopOverGraphs, X, PAIR_EDGES, PAIR_BATCH, index=0),
 ]  # fmt: skip
 TIME = [
@@ -354,6 +371,7 @@ OUTPUTS = [
     ex("several tasks", s.MultiTask, X, EDGES, index=5, output="toxic"),
     ex("all layers", i.AllLayers, X, EDGES, index=5, output=-1),
     ex("into the data", i.IntoData, DATA, index=5, output="pred"),
+    ex("a categorical distribution", t.Categorical, X, EDGES, index=5),
     ex("with labels", i.WithLabels, DATA, index=5),
     ex("a distribution", i.Density, X, EDGES, index=5, output="loc"),
     ex("by a flag", i.Flags, X, EDGES, index=5, return_hidden=True, output=0),
@@ -363,6 +381,12 @@ INPUTS = [
     ex("other names", s.OtherName, EDGES, X, index=5),
     ex("time first", s.WithTime, torch.tensor(0.5).double(), X, EDGES, index=5),
     ex("named arguments only", s.KwargsOnly, index=5, features=X, edge_index=EDGES),
+    ex("keywords of any name", t.OpenEnded, index=5, x=X, edge_index=EDGES),
+    ex("keywords of any name, Data", t.OpenEnded, DATA, index=5),
+    ex("a namespace", t.OfRecord, t.record(X, EDGES), index=5),
+    ex("two graphs as Data", t.TwoGraphs, Data(x=X, edge_index=EDGES), Data(x=X.flip(0), edge_index=EDGES), without=SOFT),
+    ex("edge features only", t.EdgesOnly, EDGES, ATTR, N, index=5, of="edge_feature"),
+    ex("edge features only, nodes", t.EdgesOnly, EDGES, ATTR, N, index=5, start="conv:input"),
     ex("any arguments", s.Varargs, X, EDGES, index=5),
     ex("all in a dict", i.DictTaking, {"x": X, "edge_index": EDGES}, index=5),
     ex("all in a tuple", i.TupleTaking, (X, EDGES), index=5),
@@ -388,7 +412,7 @@ INPUTS = [
     ex("a parameter in a list", lambda: s.TableInList(N), EDGES, index="all"),
     ex("a buffer", lambda: s.ParameterTable(N, trained=False), EDGES, index=5),
     ex("a buffer by name", lambda: s.ParameterTable(N, trained=False), EDGES, index=5, start="x"),
-    ex("a pretrained table", lambda: i.Pretrained(X), EDGES, index=5),
+    ex("a pretrained table", lambda: i.Pretrained(X.clone()), EDGES, index=5),
     ex("users and items", lambda: s.UserItem(5, 7), JOINED, RATES[0], RATES[1], index=2, start={"user": "user_embedding", "item": "item_embedding"}),
     ex("users and items by weights", lambda: s.UserItem(5, 7), JOINED, RATES[0], RATES[1], index=2, start={"user": "user_embedding.weight", "item": "item_embedding.weight"}),
     ex("words", s.TokenGraph, Z, PAIR_EDGES, PAIR_BATCH, index=0, start="word", without=SOFT),
@@ -424,6 +448,18 @@ HABITS = [
     ex("ensemble", i.Ensemble, X, EDGES, index=5),
     ex("numpy of edges", i.NumpyInside, X, EDGES, index=5),
     ex("keeps what it computed", i.Keeps, X, EDGES, index=5),
+    ex("logs", t.Logs, X, EDGES, index=5),
+    ex("hooks that keep", t.Hooked, X, EDGES, index=5),
+    ex("median of all", t.MedianScaled, X, EDGES, index=5),
+    ex("masked nodes", t.Masked, X, EDGES, torch.arange(N) % 4 == 0, index=5, without=SOFT),
+    ex("written in place", t.InPlace, X, EDGES, index=5, without=ZEROS),
+    ex("straight through", t.StraightThrough, X, EDGES, index=5),
+    ex("complex phases", t.Phases, X, EDGES, index=5),
+    ex("weight norm", t.Parametrised, X, EDGES, index=5),
+    ex("stacked weights", t.Ensemble, X, EDGES, index=5),
+    ex("averaged weights", s.Two, X, EDGES, index=5, prepare=torch.optim.swa_utils.AveragedModel),
+    ex("averaged weights, Data", s.Two, DATA, index=5, prepare=torch.optim.swa_utils.AveragedModel),
+    ex("functional call", s.Two, X, EDGES, index=5, prepare=lambda net: lambda x, e: torch.func.functional_call(net, dict(net.named_parameters()), (x, e))),
     ex("checkpointed", i.Checkpointed, X, EDGES, index=5),
     ex("checkpointed, reentrant", lambda: i.Checkpointed(reentrant=True), X, EDGES, index=5),
     ex("reversed gradient", i.Adversarial, X, EDGES, index=5),

@@ -110,6 +110,7 @@ def bilinear(f: Callable[[Tensor, Tensor], Tensor]) -> Twin:
 generator = torch.Generator().manual_seed(7)
 W = torch.randn(4, 3, generator=generator, dtype=torch.float64)
 LEFT = torch.randn(5, 6, generator=generator, dtype=torch.float64)
+SYSTEM = LEFT.T @ LEFT + torch.eye(6, dtype=torch.float64)
 B3 = torch.randn(3, generator=generator, dtype=torch.float64)
 B4 = torch.randn(4, generator=generator, dtype=torch.float64)
 B6 = torch.randn(6, generator=generator, dtype=torch.float64)
@@ -128,6 +129,9 @@ def case(rule: str, name: str, function: Any, twin: Twin, **more: Any) -> RuleCa
 
 
 LINEAR = [
+    case("solve", "solve", lambda x: torch.linalg.solve(SYSTEM, x), linear(lambda g: SYSTEM.inverse() @ g)),
+    case("solve", "solve for a vector", lambda x: torch.linalg.solve(SYSTEM, x[:, 0]), linear(lambda g: SYSTEM.inverse() @ g[:, 0])),
+    case("solve", "solve from the right", lambda x: torch.linalg.solve(SYSTEM[:4, :4], x, left=False), linear(lambda g: g @ SYSTEM[:4, :4].inverse())),
     case("matmul", "mm", lambda x: x @ W, linear(lambda g: g @ W)),
     case("matmul", "mm from the left", lambda x: LEFT @ x, linear(lambda g: LEFT @ g)),
     case("matmul", "mm sparse", lambda x: LEFT.relu().to_sparse() @ x, linear(lambda g: LEFT.relu() @ g)),
@@ -785,6 +789,8 @@ STATISTICS = [
          lambda g, b, o: ranked_twin(lambda x: x.argsort(0)[2:3])(g[:, [0, 2]], b[:, [0, 2]], o)[0]),
     case("ranked", "nanmedian", lambda x: x[:, [0, 2]].nanmedian(0, keepdim=True).values,
          lambda g, b, o: ranked_twin(lambda x: x.argsort(0)[2:3])(g[:, [0, 2]], b[:, [0, 2]], o)),
+    case("median", "median of all", lambda x: x.median() * X2, lambda g, b, o: g.flatten()[(g + b).flatten().argsort()[(g.numel() - 1) // 2]] * X2),
+    case("median", "nanmedian of all", lambda x: x[:, :2].nanmedian(), lambda g, b, o: g[:, :2].flatten()[(g + b)[:, :2].flatten().argsort()[(g[:, :2].numel() - 1) // 2]]),
     case("ranked", "mode", lambda x: x[:, [0, 2]].mode(0).values,
          lambda g, b, o: ranked_twin(lambda x: x.argsort(0)[:1])(g[:, [0, 2]], b[:, [0, 2]], o)[0]),
     case("ranked", "of a number", lambda x: x[0, 0].sort(0).values + x[0, 1].cummax(-1).values, linear(lambda g: g[0, 0] + g[0, 1])),
@@ -862,6 +868,7 @@ LINEAR += [
          lambda g, b, o: with_bias(ADJACENCY @ g, ADJACENCY @ b, X2, o)),
 ]  # fmt: skip
 AGGREGATION += [
+    case("sparse_reduce", "max by its other name", lambda x: torch.sparse.mm(ADJACENCY.to_sparse_csr(), x, "max"), sparse_twin("amax")),
     case("sparse_reduce", "mean", lambda x: torch.sparse.mm(ADJACENCY.to_sparse_csr(), x, "mean"), sparse_twin("mean")),
     case("sparse_reduce", "max", lambda x: torch.sparse.mm(ADJACENCY.to_sparse_csr(), x, "amax"), sparse_twin("amax")),
     case("index_reduce", "max", lambda x: x.new_zeros(5, 4).index_reduce(0, INDEX, x, "amax", include_self=False),
@@ -971,8 +978,7 @@ def sorted_twin(k: int) -> Twin:
 
 SHAPE += [case("sort_aggregation", f"k = {k}", Sorted(k), sorted_twin(k)) for k in (2, 3, 7)]
 RULE_CASES = [*LINEAR, *PRODUCT, *ACTIVATION, *ATTENTION, *NORMALISATION, *AGGREGATION, *STATISTICS, *GRID, *SHAPE]
-WITHOUT_TWIN = {"item", "lazy_conjugate"}  # refuse, see REFUSED in torch_cases.py
+WITHOUT_TWIN = {"lazy_conjugate"}  # refuse, see REFUSED in torch_cases.py
 UNMET = {  # operations that no case can meet, and why
-    "aten._local_scalar_dense": "its rule only refuses",
     "aten._conj": "its rule only refuses",
 }

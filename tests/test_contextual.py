@@ -195,7 +195,7 @@ def test_edges_can_be_given_apart():
     model = ready(Dense())
     adjacency = torch.zeros(12, 12, dtype=torch.float64)
     adjacency[EDGES[1], EDGES[0]] = 1
-    with pytest.raises(ValueError, match="give it as graph="):
+    with pytest.raises(ValueError, match="graph=edge_index"):
         contextual_scores(model, X, adjacency, groups=[[0]])
     got = contextual_scores(model, X, adjacency, groups=[[0]], graph=EDGES, target=0)
     assert got.item() == pytest.approx(f(model, X, adjacency, {0}), abs=1e-10)  # a sum over nodes

@@ -2,6 +2,7 @@
 
 import copy
 import json
+import math
 import pickle
 
 import numpy as np
@@ -174,8 +175,6 @@ def test_output_that_carries_nothing(forward):
     [
         lambda x, edge_index: torch.tensor(x.tolist()),
         lambda x, edge_index: torch.from_numpy(x.detach().numpy()) * 2,
-        lambda x, edge_index: x * x.sum().item(),
-        lambda x, edge_index: x * float(x.sum()),
         lambda x, edge_index: x.long().double(),
     ],
 )
@@ -183,6 +182,50 @@ def test_portions_that_leave_tensors(forward):
     with pytest.raises((MissingRuleError, LostPortionsError, RuntimeError, TypeError)) as error:
         decompose(forward, X, EDGES, groups=[[0]])
     assert isinstance(error.value, MissingRuleError | LostPortionsError), error.value
+
+
+@pytest.mark.parametrize(
+    "forward",
+    [
+        lambda x, edge_index: x * x.sum().item(),
+        lambda x, edge_index: x * float(x.sum()),
+        lambda x, edge_index: x * torch.tensor(x[0].tolist()),
+        lambda x, edge_index: x + x.detach().numpy().mean(),
+        lambda x, edge_index: x * len(f"{x.sum():.8f}{x.mean():.2e}".replace("0", "")),
+    ],
+)
+def test_numbers_that_the_output_depends_on_are_taken_as_given(forward):
+    with pytest.warns(UserWarning, match=r"test_errors.py:\d+.* and its output depends on them.*Keep them tensors"):
+        d = decompose(forward, X, EDGES, groups=[[0], list(range(12))])
+    assert torch.equal(d.total, forward(X, EDGES))
+    with pytest.warns(UserWarning, match="are taken as given"):
+        explain(forward, X, EDGES, index=3)
+
+
+class Logging(nn.Module):
+    """Numbers for people, for branches and for a side loss; the output depends on none of them."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv1, self.conv2, self.log = GCNConv(4, 5), GCNConv(5, 3), []
+
+    def forward(self, x, edge_index):
+        h = self.conv1(x, edge_index)
+        self.log += [h.mean().item(), float(h.std()), h[0].tolist(), h.detach().numpy().max(), f"{h.sum():.3f} {h}"]
+        if h.norm().item() > 1e6 or math.isnan(float(h.min())):
+            h = h / 2
+        assert np.isfinite(np.asarray(h)).all()
+        out = self.conv2(h.relu(), edge_index)
+        return out, torch.tensor(out.abs().mean().item())
+
+
+def test_numbers_that_are_only_looked_at_do_not_matter():
+    model = ready(Logging())
+    found = explain(model, X, EDGES, index=3, output=0)
+    quiet = explain(lambda x, e: model.conv2(model.conv1(x, e).relu(), e), X, EDGES, index=3)
+    assert torch.allclose(found.node_scores, quiet.node_scores, rtol=1e-12)
+    assert not model.log
+    assert check(model, X, EDGES, output=0).ok
 
 
 @pytest.mark.parametrize("kind", ["parameter", "buffer"])

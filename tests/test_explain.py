@@ -10,7 +10,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 from torch_geometric.data import Batch, Data
-from torch_geometric.nn import GATConv, GCNConv, GraphNorm, PairNorm, SAGEConv, global_max_pool, global_mean_pool
+from torch_geometric.nn import (
+    GATConv,
+    GCNConv,
+    GraphNorm,
+    PairNorm,
+    SAGEConv,
+    SimpleConv,
+    global_max_pool,
+    global_mean_pool,
+)
 
 from xdegree import Explanation, Options, decompose, explain
 
@@ -556,3 +565,12 @@ def test_everything_is_scored_under_every_option(of, options):
     if d is not None:
         assert_close(e.scores[place], d.target[0, 5, e.target])
     assert e.options == options
+
+
+def test_scores_that_are_all_zero_are_said():
+    conv = SimpleConv(aggr="mul")
+    with pytest.warns(UserWarning, match="every score is exactly 0.*xdegree.removal"):
+        explain(conv, X.abs() + 1, EDGES, index=5)
+    with pytest.warns(UserWarning, match="every score is exactly 0"):
+        explain(lambda x, edge_index: x.prod().expand(len(x)), X.abs() + 1, EDGES, index=[3, 5])
+    assert not explain(lambda x, edge_index: x * 0, X, EDGES, index=5).is_all_zero

@@ -315,7 +315,7 @@ def test_a_model_that_passes_no_messages():
         explain(ready(Dense()), X, EDGES, index=5, of="edge")
     with pytest.raises(LostPortionsError, match="found no messages"):
         check(ready(Dense()), X, EDGES, of="edge")
-    with pytest.raises(TypeError, match="give the module itself"):
+    with pytest.raises(TypeError, match="this function refers to none"):
         decompose(lambda x, edge_index: x, X, EDGES, groups=[[0]], of="edge")
 
 

@@ -264,10 +264,6 @@ REFUSED = [
         "A rounded number is no sum of contributions; steps carry nothing.",
     ),
     Refused(
-        "a Python number", lambda x: x * x.sum().item(), (), "aten._local_scalar_dense",
-        "A portion that becomes a number is lost; keep it a tensor.",
-    ),
-    Refused(
         "integers", lambda x: F.embedding(x[:, 0].abs().long(), torch.eye(9)), (), "aten._to_copy",
         "Integers cannot carry portions; start the decomposition behind the embedding.",
     ),

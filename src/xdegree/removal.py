@@ -11,7 +11,7 @@ Many variants of the graph are computed in one pass, side by side, where the mod
 pass has the whole graph among them: if that does not get the model's own prediction, they are computed one by one.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal, get_args
 
@@ -145,7 +145,10 @@ class Removal:
             return [self._offset(self._row_type()) + self.row]
         links = self.call.get("edge_label_index")
         if links is None or len(self.sizes) > 1:
-            raise ValueError("nodes at a link are spared where edge_label_index and one type of nodes are given")
+            raise ValueError(
+                "nodes at a link are spared where edge_label_index and one type of nodes are given; set features to"
+                ' zero instead: without="features" (of a Removal, "zero")'
+            )
         return sorted(set(links[:, self.row].tolist()))
 
     def flat(self, value: Tensor | Mapping[Any, Tensor]) -> Tensor:
@@ -236,20 +239,25 @@ class Removal:
 
     def _alone(self, nodes: Tensor, edges: Tensor, x: Tensor | None) -> Tensor:
         if x is not None:
-            return self._single(_with_x(self.call, x), self.row)
+            return self._single(self.call, self.row, None, (self.call.x, x))
         stack = self._variants.stack(nodes[None], edges[None])
         try:
             return self._single(stack.call, int(stack.rows[0]), stack.num_rows)
-        except (RuntimeError, IndexError, ValueError):
-            if bool(nodes.any()):
+        except (RuntimeError, IndexError, ValueError) as error:
+            if not bool(nodes.any()):
+                return torch.full_like(self.prediction, torch.nan)
+            if bool(nodes.all()):
                 raise
-            return torch.full_like(self.prediction, torch.nan)
+            raise ValueError(
+                f"the model does not work without some of its nodes ({error}); let them stay and set their features to"
+                ' zero instead: without="features" (of a Removal, "zero")'
+            ) from error
 
     def _rows(self, stack: Stack, x: Tensor | None) -> Tensor | None:
         """The explained rows of a stack; None if its output has other rows."""
-        call = stack.call if x is None else _with_x(stack.call, x.flatten(0, 1))
-        known = {id(value) for value in self.call.tensors()}
-        output = self._run(call, [value for value in call.tensors() if id(value) not in known])
+        call, known = stack.call, {id(value) for value in self.call.tensors()}
+        ours = [(value, value) for value in call.tensors() if id(value) not in known]
+        output = self._run(call, *ours if x is None else [(call.x, x.flatten(0, 1)), *ours])
         if not isinstance(output, Tensor) or not output.dim() or len(output) != stack.num_rows:
             return None
         return output.reshape(stack.num_rows, -1)[stack.rows]
@@ -260,19 +268,19 @@ class Removal:
         near = (row - self.prediction).abs() <= ROUNDING * self.prediction.abs().amax()
         return bool((near | (row == self.prediction)).all())
 
-    def _single(self, call: ModelCall, row: int, num_rows: int | None = None) -> Tensor:
+    def _single(self, call: ModelCall, row: int, num_rows: int | None = None, *given: tuple[Any, Any]) -> Tensor:
         """A row of a call by itself."""
-        values = as_table(self._run(call), call, self.level).values
+        values = as_table(self._run(call, *given), call, self.level).values
         if len(values) != (num_rows or self._num_rows):
-            raise ValueError(f"without these nodes the model predicts {len(values)} rows, not {num_rows}")
+            raise ValueError(f"it predicts {len(values)} rows, not {num_rows}")
         return values[row]
 
-    def _run(self, call: ModelCall, ours: Iterable[Tensor] = ()) -> Any:
+    def _run(self, call: ModelCall, *given: tuple[Any, Any]) -> Any:
         """The model's output; one that draws random numbers gets the same ones in every pass, which takes longer.
 
-        Tensors that were made for this pass alone need not be copied before the model sees them.
+        Given is what is replaced (old, new); tensors that were made for this pass alone, by themselves, as others are
+        copied before the model sees them.
         """
-        given = [(value, value) for value in ours]
         if self._shadow is None:
             with torch.no_grad(), Plain(call.random_states):
                 return call.run(_without_caches(shadow_of(self.model)), *given)
@@ -422,11 +430,6 @@ def checked_task(task: Any, rows: Tensor, operations: Sequence[OpOverload]) -> T
         raise ValueError('one output is no choice among classes; task is "binary" (a logit) or "regression"')
     found: Task = task
     return found
-
-
-def _with_x(call: ModelCall, x: Tensor) -> ModelCall:
-    old = call.x
-    return call.mapped(lambda _, value: x if value is old else value)
 
 
 def _without_caches(shadow: Any) -> Any:

@@ -21,6 +21,7 @@ from .engine.portions import leaves
 from .engine.torch_private import TorchDispatchMode, tree_flatten, tree_map
 from .locality.message_flow import watched_pass
 from .model_call.call import ModelCall, as_table, find_edge_index, mapped_tensors, model_call
+from .model_call.callables import as_module
 from .model_call.groups import number_of, some
 from .model_call.shadow_model import run_plain
 from .model_call.split_points import find_source, located
@@ -234,7 +235,8 @@ def check_laws(
         output: which part of the output is meant, as in `explain`.
         **kwargs: further arguments of the model.
     """
-    call = located(model, replace(model_call(model, args, kwargs), part=output), start)
+    own, model = model, as_module(model)
+    call = located(model, replace(model_call(own, args, kwargs), part=output), start)
     dtypes = {x.dtype for x in leaves(call.x)}
     if dtypes != {torch.float64}:
         raise TypeError(f"laws claim equality, so they are checked in float64 (got features of {dtypes})")

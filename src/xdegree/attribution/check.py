@@ -68,7 +68,7 @@ def check(
     prepared = PreparedCall.of(model, args, {**kwargs, **(model_kwargs or {})}, start=start)
     call = prepared.of_part(output).sample if output is not None else prepared.sample
     source = find_source(call, of)
-    run = survey(model, call, source)
+    run = survey(prepared.model, call, source)
     if not run.missing:
         source.finish()
     rows = tuple(Row(op, module, name, count) for (op, module, name), count in run.seen.items())

@@ -1,5 +1,6 @@
 """What each group of nodes contributes: the model's own forward pass, run on portions."""
 
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -18,6 +19,7 @@ from ..engine.sparse_rows import ActiveRows, Entries, NeedsWhole, Singles, Spars
 from ..engine.torch_private import tree_flatten, tree_map, tree_unflatten
 from ..locality.prepared import Model, PreparedCall
 from ..model_call.call import ModelCall, mapped_tensors, model_call
+from ..model_call.callables import as_module
 from ..model_call.groups import by_ids, ids_of, number_of, shares, some
 from ..model_call.shadow_model import check_call, shadow_of
 from ..model_call.split_points import Of, Path, Source, find_source, located
@@ -94,6 +96,7 @@ def decompose(
         warn_of_infinite(found.total)
         return found
     call = replace(model_call(model, args, given), part=output)
+    model = as_module(model)
     check_call(model, call)
     call = located(model, call, start)
     source = on_path(find_source(call, of), baseline, steps)
@@ -234,6 +237,7 @@ def _run(model: Any, call: ModelCall, source: Source, share: Any, names: tuple[s
         before = None if logits is None else _result(logits, run.groups, "what the last softmax is applied to")
         output = tree_map(run.split_softmax, output)
         whole = _result(output, run.groups, "the model's output", found)
+    warn_of_numbers(model, call, source, run, output)
     return replace(whole, logits=before, products=frozenset(run.products - run.attending))
 
 
@@ -305,6 +309,7 @@ def decompose_at(
 
     if options.bound == "none":
         warn_of_phantoms(found.total if above is None else above, found.target.values, locate)
+    warn_of_numbers(model, call, source, run, output)
     return found
 
 
@@ -340,6 +345,40 @@ def survey(model: Any, call: ModelCall, source: Source, options: Options | None 
         if not run.missing:  # else it may be a consequence of what is missing
             raise
     return run
+
+
+def warn_of_numbers(model: Any, call: ModelCall, source: Source, run: Run, output: Any) -> None:
+    """Say which Python numbers, lists and arrays were taken from portions, if the output changes with them.
+
+    Those that are only logged, or decide a branch, change nothing.
+    """
+    if not run.numbers:
+        return
+    again = Run(0, run.options, states=call.random_states, nudge=NUDGE)
+    shadow = shadow_of(model, again)
+    replaced = source.start(again, shadow, source_shares(source, None))
+    try:
+        with again.active():
+            other = call.run(shadow, *replaced)
+        pairs = zip(tree_flatten(output)[0], tree_flatten(other)[0], strict=True)
+        same = all(_equal(total_of(a), total_of(b)) for a, b in pairs)
+    except (ArithmeticError, LookupError, RuntimeError, TypeError, ValueError):
+        same = False
+    if not same:
+        warnings.warn(
+            "the model takes Python numbers, lists or arrays out of tensors that carry portions"
+            f" ({', '.join(run.numbers)}) and its output depends on them. They are taken as given: what nodes"
+            " contribute by them is not seen. Keep them tensors (no .item(), float(), .tolist(), .numpy()) to see it",
+            stacklevel=2,
+        )
+
+
+NUDGE = 1e-3
+"""By how much numbers are changed to see whether the output depends on them."""
+
+
+def _equal(a: Any, b: Any) -> bool:
+    return torch.equal(a.nan_to_num(), b.nan_to_num()) if isinstance(a, Tensor) and isinstance(b, Tensor) else True
 
 
 def source_shares(source: Source, groups: Any) -> Any:

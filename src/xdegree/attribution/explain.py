@@ -439,6 +439,12 @@ def _warn(found: Sequence[Any]) -> None:
             f" values{_where(e.products)}: a node that reaches only one of the two factors contributes nothing by"
             ' the paper\'s rule; with options=Options(product="share") it contributes half of the mixed terms'
         )
+    elif e.is_all_zero:
+        said = (
+            f"every score is exactly 0, but the explained output is {e.output:+.3g}: the model multiplies what arrives"
+            f" from nodes{_where(e.products)}, and none contributes alone. Scores of groups (decompose, agglomerate)"
+            " show what they do together; so does leaving some out (xdegree.removal)"
+        )
     elif e.residual is not None and abs(e.residual) > FAR * _largest_output(e):
         said = (
             f"single scores add up to {e.total_scores:+.3g}, but the explained output is {e.output:+.3g}: the rest,"

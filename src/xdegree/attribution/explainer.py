@@ -1,5 +1,6 @@
 """DEGREE inside PyG's own explanation interface."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -12,6 +13,7 @@ from ..engine.portions import mapped
 from ..engine.process_state import Memory
 from ..locality.parts import Place
 from ..locality.prepared import PreparedCall
+from ..model_call.call import is_edges
 from ..model_call.split_points import find_source
 from .decompose import whole_survey
 from .objects import score_entries, score_objects, score_typed_entries
@@ -28,7 +30,7 @@ class DegreeExplainer(ExplainerAlgorithm):
     As in PyG, several rows (``index=[3, 17]``) or no ``index`` give one joint explanation: the sum over the rows.
 
     Args:
-        reading, layer, options, memory: as in `xdegree.explain`.
+        reading, output, start, layer, options, memory: as in `xdegree.explain`.
         edge_scores: how ``edge_mask_type="object"`` is scored, ``"pair"`` or ``"mean"``.
     """
 
@@ -39,8 +41,11 @@ class DegreeExplainer(ExplainerAlgorithm):
         layer: str | None = None,
         options: Options | None = None,
         memory: Memory = None,
+        output: Any = None,
+        start: Any = None,
     ) -> None:
         super().__init__()
+        self.output, self.start = output, start
         if edge_scores is None:
             raise ValueError("edge_scores says how edges are scored, 'pair' or 'mean' (got None)")
         self.question = Question(
@@ -63,7 +68,8 @@ class DegreeExplainer(ExplainerAlgorithm):
         **kwargs: Any,
     ) -> Any:
         """The masks that the explainer was asked for."""
-        prepared = PreparedCall.of(model, (x, edge_index), kwargs)
+        prepared = PreparedCall.of(model, (x, edge_index), kwargs, start=self.start).of_part(self.output)
+        self._check_kinds(x, prepared.call.x, edge_index)
         table = prepared.table(None)
         rows, classes, signs = self._explained(table.values, target, index)
         warn_of_infinite(table.values[rows])
@@ -80,6 +86,14 @@ class DegreeExplainer(ExplainerAlgorithm):
             if mask is not None:
                 found.set_value_dict(name, mask)
         return found
+
+    def _check_kinds(self, x: Any, rows: Any, edge_index: Any) -> None:
+        """Masks by type need features by type, and those of edges a list of edges."""
+        if isinstance(rows, Mapping) and not isinstance(x, dict):
+            raise TypeError("nodes have several types here, but x is no dict by type; use xdegree.explain")
+        edges = edge_index.values() if isinstance(edge_index, dict) else [edge_index]
+        if self.explainer_config.edge_mask_type is not None and not all(is_edges(one) for one in edges):
+            raise ValueError("edges are scored by edge_index [2, E]; for other adjacencies give edge_mask_type=None")
 
     def _masks(self, reader: Reader, edge_index: Any) -> dict[str, Any]:
         wanted = self.explainer_config

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from .sparse_rows import DENSE_ABOVE, SparseRows
-from .torch_private import plain_torch_function, without_modes, wrapper_of
+from .torch_private import DispatchMode, plain_torch_function, without_modes, wrapper_of
 
 with warnings.catch_warnings():
     # PyTorch says once per process that sparse CSR is in beta; users of this package need not see it.
@@ -293,25 +293,25 @@ class Portions(Tensor):
         """Gradients inside of a model are refused where they are asked for."""
         return self
 
-    def numpy(self, *, force: bool = False) -> Any:  # noqa: ARG002
-        """Of a buffer only: a portion must not leave tensors."""
-        return self._plain("numpy").numpy()
+    def numpy(self, *, force: bool = False) -> Any:
+        """The model's own numbers, which carry nothing."""
+        return self._taken().numpy(force=force)
 
     def tolist(self) -> Any:
-        """Of a buffer only: a portion must not leave tensors."""
-        return self._plain("tolist").tolist()
+        """The model's own numbers, which carry nothing."""
+        return self._taken().tolist()
 
     def __array__(self, *args: Any, **kwargs: Any) -> Any:
-        return self._plain("__array__").__array__(*args, **kwargs)
+        return self._taken().__array__(*args, **kwargs)
 
-    def _plain(self, method: str) -> Tensor:
-        """The tensor that a buffer still is; portions must not leave tensors."""
-        if self.alias.touched:
-            raise LostPortionsError(
-                f"the model calls .{method}() on a tensor that carries portions; its contribution would be lost."
-                " Keep it a tensor"
-            )
-        return self.total
+    def __format__(self, spec: str) -> str:
+        return format(self._taken(), spec) if spec else repr(self)
+
+    def _taken(self) -> Tensor:
+        """The total, of which the run at work notes that numbers were taken from it."""
+        run = DispatchMode.current()
+        with without_modes():
+            return run.as_numbers(self.total) if self.alias.touched and run is not None else self.total
 
     def __repr__(self) -> str:  # type: ignore[override]
         return f"Portions({tuple(self.shape)}, groups={self.groups}, dtype={self.dtype})"

@@ -144,6 +144,7 @@ INCREASING |= {aten.clamp_max, aten.nan_to_num, aten._to_copy, aten.logit}
 MOVING = frozenset({aten.clone, aten.index, aten.index_select, aten._unsafe_view, aten.gather, aten.masked_select})
 MOVING |= {aten.flip, aten.roll, aten.repeat}
 PRODUCTS = frozenset({aten.mul, aten.mm, aten.bmm, aten.addmm, aten.baddbmm, aten.mv, aten.dot, aten.addcmul, aten.div})
+PRODUCTS |= {aten.prod, aten.scatter_reduce, aten.index_reduce, aten.segment_reduce}
 SCORING = frozenset({aten.mul, aten.add, aten.sub, aten.div, aten.sum, aten.index_select, aten.leaky_relu, aten.tanh})
 """What attention weights are made by, before the softmax."""
 

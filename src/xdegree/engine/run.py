@@ -5,6 +5,7 @@ aliases and C++ composites. It adopts freshly made buffers, because a model may 
 """
 
 import functools
+import inspect
 import weakref
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -83,6 +84,9 @@ class Run(DispatchMode):
     What an operation without a rule gives has a total but no known target, and so has all that is computed from it;
     only the output that is asked for must not come from one (`check`): side losses and choices need no rules.
 
+    Python numbers, lists and arrays that the model takes from portions are its own, as branches are, and carry nothing.
+    With a ``nudge`` they are changed by so much, which shows whether the output depends on them.
+
     With ``collect=True`` all operations are noted in ``seen``: with K = 0 groups that surveys a model at the price of
     a plain forward pass.
     """
@@ -97,8 +101,12 @@ class Run(DispatchMode):
         careful: bool = False,
         states: RandomStates | None = None,
         watch: Watch | None = None,
+        nudge: float = 0.0,
     ) -> None:
         super().__init__()
+        self.nudge = nudge
+        self.numbers: dict[str, None] = {}
+        """The lines of the model that take Python numbers or arrays from portions."""
         self.careful = careful
         self.watch = watch
         self.active_rows = active_rows
@@ -167,12 +175,20 @@ class Run(DispatchMode):
             return self._adopt(schema, self._computed(func, totals(args), totals(kwargs)))
         return self._on_portions(func, schema, args, kwargs, _missing_in(buffers))
 
+    def as_numbers(self, total: Tensor) -> Tensor:
+        """What the model gets where it takes numbers out of a tensor that carries portions."""
+        self.numbers.setdefault(_line_of_the_model())
+        return total * (1 + self.nudge) + self.nudge if self.nudge and is_float(total) else total
+
     def _on_portions(
         self, func: OpOverload, schema: OpSchema, args: Any, kwargs: Any, missing: tuple[Missing, ...]
     ) -> Any:
+        if func is aten._local_scalar_dense.default:
+            return func(self.as_numbers(args[0].total))
         if missing:
-            self._note(func, args, kwargs, operation_rule(func))
-            if operation_rule(func) is None:  # all that is missing is named at once
+            found = operation_rule(out_of_place(func) or func)
+            self._note(func, args, kwargs, found)
+            if found is None:  # all that is missing is named at once
                 missing = (*missing, self._no_rule(func, args, kwargs).missing)
         else:
             try:
@@ -455,7 +471,7 @@ class Run(DispatchMode):
             args = all_without_buffers(args)
             kwargs = mapped(without_buffers, kwargs) if kwargs else kwargs
         call = Call(op, total, self.groups, self.options)
-        if isinstance(op, OpOverload) and op_schema(op).multiplies and len(portions_in(args)) > 1:
+        if isinstance(op, OpOverload) and op_schema(op).multiplies and _is_of_portions(op, args):
             self.products.add(self.module)
         if (isinstance(op, OpOverload) and op_schema(op).squashes) or op is softmax:
             self.attending.add(self.module)
@@ -561,6 +577,14 @@ def _missing_in(portions: Iterable[Portions]) -> tuple[Missing, ...]:
     return tuple(dict.fromkeys([missing for x in portions for missing in x.alias.missing]))
 
 
+def _line_of_the_model() -> str:
+    """Where the code that is at work stands, below PyTorch and this package."""
+    frame = inspect.currentframe()
+    while frame is not None and frame.f_globals.get("__name__", "").split(".")[0] in ("torch", __name__.split(".")[0]):
+        frame = frame.f_back
+    return "" if frame is None else f"{frame.f_code.co_filename}:{frame.f_lineno}"
+
+
 def _shifts_or_scales(func: OpOverload, other: Any = 0.0, *_: Any) -> bool:
     """Whether an operation adds numbers or multiplies by positive ones, which keeps the order of probabilities.
 
@@ -571,6 +595,12 @@ def _shifts_or_scales(func: OpOverload, other: Any = 0.0, *_: Any) -> bool:
     if func.overloadpacket in (aten.add, aten.sub):
         return True
     return func.overloadpacket in (aten.mul, aten.div) and bool(torch.as_tensor(total_of(other)).gt(0).all())
+
+
+def _is_of_portions(op: OpOverload, args: Any) -> bool:
+    """Whether a product has several portions as its factors, or the entries of one."""
+    reduced = [one for one in args if isinstance(one, str)]
+    return "prod" in reduced or op.overloadpacket is aten.prod or (not reduced and len(portions_in(args)) > 1)
 
 
 def _is_one_per_row(x: Any, other: Any) -> bool:

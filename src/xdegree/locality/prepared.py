@@ -29,6 +29,7 @@ from ..model_call.call import (
     model_call,
     only_part,
 )
+from ..model_call.callables import as_module
 from ..model_call.shadow_model import Plain, Sizes, check_call, shadow_of
 from ..model_call.split_points import Of, Source, find_source, located
 from .contents import checksum, contents, edge_marks
@@ -81,7 +82,7 @@ class PreparedCall:
         if not isinstance(model, PreparedCall):
             stored = bool(args) and is_stores(args[0])
             call = StoredCall.of(model, args[0], args[1:], kwargs) if stored else model_call(model, args, kwargs)
-            return cls(model, call, trust).from_start(start)
+            return cls(as_module(model), call, trust).from_start(start)
         if args or kwargs:
             raise TypeError(
                 "the model's arguments were given to prepare() already"

@@ -16,6 +16,7 @@ from ..engine.portions import LostPortionsError, leaves, mapped
 from ..engine.process_state import RandomStates, random_states
 from ..engine.registry import MissingRuleError
 from ..engine.torch_private import inner_module
+from .callables import Around
 from .data_objects import FEATURES, check_list, data_value, data_with, from_data, takes_data, with_items
 from .spots import Argument, Held, Pairs, Spots, apart, follow, side_by_side
 
@@ -226,31 +227,56 @@ def model_call(model: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> 
         check_list(args, len(required))
     if not args or not isinstance(args[0], BaseData):
         return ModelCall(args, kwargs, tuple(p.name for p in parameters))
-    data, parameters = args[0], [p for p in parameters if p.name not in kwargs]
-    if takes_data(parameters, data) or len(args) > 1:
+    data, inner = args[0], _handed_on(model)
+    parameters = [p for p in parameters_of(inner) if p.name not in kwargs]
+    named = {p.name for p in parameters}
+    if (takes_data(parameters, data) and (named or not _takes_names(inner))) or len(args) > 1:
         return ModelCall(args, kwargs, tuple(p.name for p in parameters), data=data)
-    return ModelCall((), {**kwargs, **from_data(data, parameters)}, data=data)
+    others = {} if "edge_index" in named or not _takes_names(inner) else dict(data.to_dict().items())
+    return ModelCall((), {**others, **kwargs, **from_data(data, parameters)}, data=data)
 
 
 def parameters_of(model: Any) -> list[inspect.Parameter]:
     """The parameters of a model that have names of their own."""
-    model = unwrapped(model)
+    return [p for p in _signature(unwrapped(model)) if p.kind not in OPEN_ENDED]
+
+
+OPEN_ENDED = {inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD}
+"""Parameters that take whatever is given."""
+
+
+def _signature(model: Any) -> list[inspect.Parameter]:
     try:
-        signature = inspect.signature(model.forward if isinstance(model, nn.Module) else model)
+        found = inspect.signature(model.forward if isinstance(model, nn.Module) else model)
     except (TypeError, ValueError):  # some callables of C++ do not tell
         return []
-    named = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
-    return [p for p in signature.parameters.values() if p.kind in named]
+    return list(found.parameters.values())
+
+
+def _takes_names(model: Any) -> bool:
+    """Whether a model takes arguments of any name, ``**kwargs``, and no positions that it has no names for."""
+    kinds = {p.kind for p in _signature(model)}
+    return inspect.Parameter.VAR_KEYWORD in kinds and inspect.Parameter.VAR_POSITIONAL not in kinds
 
 
 def unwrapped(model: Any) -> Any:
-    """The module inside of one that only spreads work over devices or compiles it."""
+    """What stands inside of a module that only spreads work over devices, compiles it, or is a function."""
     while isinstance(model, nn.Module):
         spread = isinstance(model, nn.DataParallel | nn.parallel.DistributedDataParallel)
-        inner = model.module if spread else inner_module(model)
+        inner = model.function if isinstance(model, Around) else model.module if spread else inner_module(model)
         if inner is None:
             return model
         model = inner
+    return model
+
+
+def _handed_on(model: Any) -> Any:
+    """The only module of one that hands on ``*args, **kwargs``, whatever they are: it knows what it needs."""
+    model = unwrapped(model)
+    while isinstance(model, nn.Module) and len(children := list(model.children())) == 1:
+        if {p.kind for p in _signature(model)} != OPEN_ENDED:
+            break
+        model = unwrapped(children[0])
     return model
 
 
@@ -333,10 +359,12 @@ def _level(output: Tensor, call: ModelCall) -> Level:
         return "link"
     if isinstance(call.x, Tensor) and rows in (len(call.x), call.get("batch_size")):
         return "node"
-    edges = find_edge_index(call)
-    if edges is not None and output.dim() and rows == edges.shape[1] > 1 and find_batch(call) is None:
-        return "link"  # something is said of every edge
-    return "graph" if isinstance(call.x, Tensor) else "node"
+    if not isinstance(call.x, Tensor):
+        return "node"
+    pairs = {value.shape[1] for value in call.tensors() if is_edges(value)}
+    if output.dim() and rows > 1 and rows in pairs and find_batch(call) is None:
+        return "link"  # something is said of every edge, or of other pairs of nodes
+    return "graph"
 
 
 def _rows(call: ModelCall, level: Level) -> int | None:
@@ -351,7 +379,7 @@ def _rows(call: ModelCall, level: Level) -> int | None:
 
 
 def find_batch(call: ModelCall) -> Tensor | None:
-    """Which graph each node belongs to: ``batch=``, or else the only vector of integers, one per node."""
+    """Which graph each node belongs to: ``batch=``, or else the only rising vector of integers, one per node."""
     if not isinstance(call.x, Tensor):
         return None
     named, ids = (
@@ -360,8 +388,10 @@ def find_batch(call: ModelCall) -> Tensor | None:
     )
     found = [named] if isinstance(named, Tensor) else [t for t in call.tensors() if t.dim() == 1]
     found = [t for t in found if not any(t is one for one in ids)]
-    found = [t for t in found if t.dtype == torch.long and t.shape == call.x.shape[:1]]
-    return found[0] if len(found) == 1 and len(found[0]) else None
+    found = [t for t in found if t.dtype == torch.long and t.shape == call.x.shape[:1] and len(t)]
+    if named is None:  # labels and kinds of nodes are in no order
+        found = [t for t in found if int(t[0]) == 0 and bool((t.diff() >= 0).all())]
+    return found[0] if len(found) == 1 else None
 
 
 def plain_number(value: Any) -> Any:
@@ -395,7 +425,9 @@ def check_rows_among(index: Any, rows: int, level: Level) -> tuple[list[int], bo
         if isinstance(i, bool) or not isinstance(i, int):
             raise TypeError(f"index must be an integer or a list of them (got {index!r})")
         if not 0 <= i < rows:
-            raise ValueError(f"index {i} is out of range: the model predicts {what} 0 to {rows - 1}")
+            links = "; if its output is a number for each link, say so: level='link'"
+            advice = links if (rows, level) == (1, "graph") else ""
+            raise ValueError(f"index {i} is out of range: the model predicts {what} 0 to {rows - 1}{advice}")
     if not chosen:
         raise ValueError("index is an empty list; name at least one")
     return chosen, single
@@ -441,7 +473,8 @@ def opened(output: Any) -> Any:
         return type(output)(*items) if hasattr(output, "_fields") else type(output)(items)
     inside = getattr(output, "__dict__", {})
     if any(isinstance(value, Tensor) for value in inside.values()):
-        return {name: opened(value) for name, value in inside.items()}
+        public = {name: opened(value) for name, value in inside.items() if not name.startswith("_")}
+        return public if any(parts_of(public)) else {name: opened(value) for name, value in inside.items()}
     return output
 
 

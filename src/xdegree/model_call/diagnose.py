@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from .call import ModelCall, parameters_of
+from .call import ModelCall, parameters_of, unwrapped
 
 
 def faults(model: Any, call: ModelCall, said: str) -> list[str]:
@@ -14,7 +14,8 @@ def faults(model: Any, call: ModelCall, said: str) -> list[str]:
     found = []
     x, edges, batch = call.x, call.get("edge_index"), call.get("batch")
     try:
-        inspect.signature(model.forward if isinstance(model, nn.Module) else model).bind(*call.args, **call.kwargs)
+        own = unwrapped(model)
+        inspect.signature(own.forward if isinstance(own, nn.Module) else own).bind(*call.args, **call.kwargs)
     except TypeError as error:
         unknown = "; keywords that xdegree does not know go to the model" if "unexpected" in str(error) else ""
         found.append(f"{error} (it takes {', '.join(p.name for p in parameters_of(model))}{unknown})")

@@ -7,6 +7,7 @@ to live on the shadow, so the model comes back untouched whatever happens, also 
 import copy
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
+from functools import partial
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any
 
@@ -22,6 +23,7 @@ from ..engine.registry import module_rule, op_schema
 from ..engine.run import Run
 from ..engine.torch_private import DispatchMode, OpOverload, inner_module, trains, tree_iter
 from .call import ModelCall, short
+from .callables import leads_to, rebuilt
 
 Watch = Callable[[str, Any], None]
 Sizes = Mapping[int, Tensor]
@@ -29,7 +31,7 @@ Sizes = Mapping[int, Tensor]
 
 
 def shadow_of(model: Any, run: Run | None = None, watch: Watch | None = None, caches: bool = False) -> Any:
-    """Copy the tree of modules, not the parameters; callables that are no modules are returned as they are.
+    """Copy the tree of modules, not the parameters; a function is made anew around copies of what it refers to.
 
     Without ``caches``, layers forget features that they keep from one call to the next (``SGConv(cached=True)``): they
     are computed anew from the arguments, which `check_caches` shows to give the same.
@@ -38,9 +40,9 @@ def shadow_of(model: Any, run: Run | None = None, watch: Watch | None = None, ca
     to it; ``watch(path, value)`` sees every module's output, and its first input that carries portions as
     ``path:input``.
     """
-    if not isinstance(model, nn.Module) or isinstance(model, torch.jit.ScriptModule):
+    if isinstance(model, torch.jit.ScriptModule):
         return model
-    return _shadow(model, {}, run, watch, caches)
+    return _shadow(model, {}, run, watch, caches) if isinstance(model, nn.Module) else _variable(model, {})
 
 
 def _shadow(
@@ -57,9 +59,13 @@ def _shadow(
         made = copies[id(module)]
         if made is module or inner_module(module) is not None:
             continue
+        late = [name for name in ("_forward_hooks", "_forward_pre_hooks") if module.__dict__.get(name)]
         made.__dict__ = {
-            name: value if type(value) in _SHARED else _copied(value, copies) for name, value in module.__dict__.items()
-        }
+            name: value if type(value) in _SHARED else _copied(value, copies)
+            for name, value in module.__dict__.items()
+            if name not in late
+        }  # hooks may refer to what the model has beside modules, so their turn is later
+        made.__dict__.update({name: _copied(module.__dict__[name], copies) for name in late})
         if isinstance(made, InvertibleModule):
             made.disable = True  # it would free the memory of its inputs, which portions do not own
         made.__dict__["_compiled_call_impl"] = None
@@ -161,8 +167,8 @@ def _made(value: Any, kind: Any, copies: dict[int, Any]) -> Any:
         return kind([_copied(item, copies) for item in value])
     if isinstance(value, Tensor):
         return value if value.is_meta else value.detach().clone()
-    if kind is MethodType:
-        return MethodType(value.__func__, _copied(value.__self__, copies))
+    if kind in _CALLABLES:
+        return _variable(value, copies)
     if kind is torch.Generator:
         return value.clone_state()
     if isinstance(value, nn.Module):  # one that the model only refers to, as in a plain list
@@ -173,12 +179,42 @@ def _made(value: Any, kind: Any, copies: dict[int, Any]) -> Any:
         return value
 
 
+def _variable(value: Any, copies: dict[int, Any]) -> Any:
+    """What a function refers to: modules as those of the shadow, and what leads to them; data and logs are shared."""
+    kind = type(value)
+    if id(value) in copies:
+        return copies[id(value)]
+    if isinstance(value, nn.Module):
+        return _copied(value, copies)
+    other = partial(_variable, copies=copies)
+    if (compiled := getattr(value, "_torchdynamo_orig_callable", None)) is not None:
+        return other(compiled)  # compiled code hides its operations
+    if kind in _SHARED or isinstance(value, type) or not leads_to(value, copies):
+        return value
+    if kind is FunctionType:
+        return rebuilt(value, other, copies)
+    if kind is MethodType:
+        return MethodType(other(value.__func__), other(value.__self__))
+    if kind is partial:
+        return partial(other(value.func), *map(other, value.args), **{k: other(v) for k, v in value.keywords.items()})
+    if kind in (list, tuple, set):
+        return kind(map(other, value))
+    if kind in (dict, OrderedDict):
+        copies[id(value)] = made = kind()
+        made.update({key: other(item) for key, item in value.items()})
+        return made
+    copies[id(value)] = made = copy.copy(value)
+    vars(made).update({name: other(item) for name, item in vars(value).items()})
+    return made
+
+
+_CALLABLES = frozenset({FunctionType, MethodType, partial})
 _CONTAINERS = frozenset({list, tuple, dict, OrderedDict, set})
 _SHARED = frozenset(
     {
         *(bool, int, float, complex, str, bytes, type(None), type, range, slice),
         *(nn.Parameter, torch.dtype, torch.device, torch.Size),
-        *(FunctionType, BuiltinFunctionType, ModuleType, Inspector),
+        *(BuiltinFunctionType, ModuleType, Inspector),
     }
 )
 """What a forward pass cannot change, or what the shadow is meant to share."""

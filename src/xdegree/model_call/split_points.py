@@ -203,7 +203,7 @@ class MessageSource:
     def start(self, run: Run, shadow: Any, share: Any) -> list[tuple[Any, Any]]:
         """Give each group the messages of its edges whenever messages are passed; nodes bring nothing of their own."""
         if not isinstance(shadow, nn.Module):
-            raise TypeError("of='edge' follows the message passing of a model's modules; give the module itself")
+            raise TypeError("of='edge' follows the message passing of modules, and this function refers to none")
         layers = [m for m in shadow.modules() if isinstance(m, MessagePassing)]
         for module in layers:
             _Messages(self, module, run, share).attach()
@@ -223,7 +223,8 @@ class MessageSource:
         """Messages must have been passed."""
         if not self.started:
             raise LostPortionsError(
-                "of='edge' found no messages: the model does not pass them with PyG's propagate() over an edge_index"
+                "of='edge' found no messages: the model does not pass them with PyG's propagate() over an edge_index;"
+                " ask about nodes: of='node'"
             )
 
 
@@ -356,7 +357,7 @@ def _is_usual(call: ModelCall) -> bool:
     if isinstance(x, Mapping):
         whole = bool(x) and all(is_matrix(value) for value in x.values()) and not isinstance(call.data, HeteroData)
         return whole and (call.spots is not None or not (types_of(call) - set(x)))
-    return is_matrix(x) and not _is_stack(call)
+    return is_matrix(x) and not _is_stack(call) and not any(isinstance(a, HeteroData) for a in call.args)
 
 
 def _is_stack(call: ModelCall) -> bool:

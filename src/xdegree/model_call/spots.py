@@ -70,8 +70,8 @@ def _unflattened(new: Tensor, size: torch.Size) -> Tensor:
 class Behind:
     """What a module returns, as an embedding does; of several tensors the one that ``part`` leads to."""
 
-    module: str | nn.Module
-    """Its path; or itself, where a function calls it."""
+    module: str
+    """Its path."""
     output: Tensor
     part: tuple[Any, ...] = ()
     before: bool = False
@@ -94,7 +94,7 @@ class Behind:
         def given_instead(_module: nn.Module, args: Any) -> Any:
             return put(args, self.part, new)
 
-        module = model.get_submodule(self.module) if isinstance(self.module, str) else self.module
+        module = model.get_submodule(self.module)
         hook = (
             module.register_forward_pre_hook(given_instead) if self.before else module.register_forward_hook(exchanged)
         )
@@ -179,7 +179,7 @@ def _columns(new: Tensor, start: int, end: int, shape: torch.Size) -> Tensor:
     total = new.total[:, start:end].reshape(-1, *shape)
     if type(new.sparse) is SparseRows:
         return Portions(total, new.sparse.with_values(new.sparse.values[:, start:end].reshape(-1, *shape)))
-    return Portions(total, new.target[:, :, start:end].reshape(new.groups, -1, *shape))
+    return Portions(total, new.target[:, :, start:end].reshape(new.groups, len(total), *shape))
 
 
 def follow(value: Any, way: str | tuple[Any, ...]) -> Any:

@@ -11,7 +11,7 @@ from torch_geometric.nn import MessagePassing
 from .call import ModelCall, find_edge_index, is_edges, is_matrix
 from .data_objects import FEATURES
 from .spots import Argument, Behind, Held, Spots
-from .start_pass import TABLES, Seen, advice, module_spot, rows_in, tensors_in, what_x_is
+from .start_pass import TABLES, Seen, advice, module_spot, rows_in, tables_of, tensors_in, what_x_is
 
 
 def types_of(call: ModelCall) -> set[Any]:
@@ -79,6 +79,9 @@ def only_candidate(seen: Seen) -> Spots:
         return (Argument(way, stacked=call.x.layout == torch.strided),)
     found = _argument_candidates(seen)
     candidates = [*found, *(one for one in _table_candidates(seen) if not found or ":" not in one[0])]
+    integers = isinstance(call.x, Tensor) and call.x.dim() == 2 and not is_edges(call.x)
+    if len(candidates) > 1 and integers and {name for name, _ in candidates} == set(tables_of(seen, call.x)):
+        return tuple(spot for _, spots in candidates for spot in spots)  # an embedding for each column
     if len(candidates) > 1:
         named = " or ".join(f"start={name!r}" for name, _ in candidates[:6])
         raise TypeError(

@@ -113,7 +113,7 @@ def look(model: Any, call: ModelCall, start: Any) -> Seen:
             _refuse_types(call.x, error)
         if start is not None or not _is_features(call.x):
             raise
-        raise TypeError(f"{what_x_is(call)}; {advice(call)}") from error
+        raise TypeError(f"{what_x_is(call)}; {advice(call)}. With them as they are, the model said: {error}") from error
     seen.read = reads.read
     seen.used = {id(a) for a, b in zip(own, copies, strict=True) if id(b) in reads.taken}
     return seen
@@ -187,39 +187,40 @@ _OWN = frozenset(vars(nn.Module()))
 
 def module_spot(seen: Seen, module: nn.Module, path: str | None = None) -> Spot:
     """What a module returns; the table of an embedding that is not called, or not with one row per node."""
-    if path is None and isinstance(seen.model, nn.Module):
-        path = next((name for name, one in seen.model.named_modules() if one is module), None)
-    found = seen.outputs.get(path, []) if path is not None else _outputs_of(seen, module)
-    rows = [(one, *rows_in(output, seen.known_nodes)) for output in found[-1:] for one in (output,)]
+    if path is None:
+        named = seen.model.named_modules() if isinstance(seen.model, nn.Module) else ()
+        path = next((name for name, one in named if one is module), None)
+    if path is None:
+        raise ValueError(f"start is a {type(module).__name__} that is no part of the model; name one of its modules")
+    found = seen.outputs.get(path, [])
+    rows = [rows_in(output, seen.known_nodes) for output in found[-1:]]
     table = getattr(module, "weight", None)
-    fits = bool(rows) and rows[0][1] is not None and len({_shape(output) for output in found}) == 1
+    fits = bool(rows) and rows[0][0] is not None and len({_shape(output) for output in found}) == 1
     if fits and not (isinstance(module, TABLES) and len(found) > 1):
-        _, tensor, part = rows[0]
+        tensor, part = rows[0]
         assert tensor is not None
-        return Behind(module if path is None else path, tensor.detach(), part)
+        return Behind(path, tensor.detach(), part)
     if isinstance(table, Tensor) and (isinstance(module, TABLES) or not found):
-        name = f"{path}.weight" if path else "" if path is None else "weight"
-        read = any(seen.names.get(number, "") == name for number in seen.read) if name else id(table) in seen.read
-        if read or found:
+        name = f"{path}.weight" if path else "weight"
+        if found or any(seen.names.get(number, "") == name for number in seen.read):
             return Held(name, table)
-    named = path or type(module).__name__
     if not found:
-        raise ValueError(f"start names {named!r}, which the model did not call in this forward pass")
+        raise ValueError(f"start names {path!r}, which the model did not call in this forward pass")
     count = "" if seen.known_nodes is None else f", {seen.known_nodes}"
     got = _described(found[-1])
-    raise TypeError(f"start={named!r} must give one float row per node{count} (got {got})")
+    raise TypeError(f"start={path!r} must give one float row per node{count} (got {got})")
 
 
-def _outputs_of(seen: Seen, module: nn.Module) -> list[Any]:
-    """Of a module that only a function knows, on a pass of its own."""
-    found: list[Any] = []
-    hook = module.register_forward_hook(lambda _module, _args, output: found.append(output))
-    try:
-        with torch.no_grad(), Plain(seen.call.random_states):
-            replace(seen.call, part=None, spots=None).run(shadow_of(seen.model))
-    finally:
-        hook.remove()
-    return found
+def tables_of(seen: Seen, value: Tensor) -> list[str]:
+    """The embeddings that look integers up: the whole tensor, or each a column of it."""
+
+    def same(given: Any) -> bool:
+        if not isinstance(given, Tensor) or len(given) != len(value):
+            return False
+        columns = [value, *value.unbind(1)] if value.dim() == 2 else [value]
+        return any(one.shape == given.shape and torch.equal(one, given) for one in columns)
+
+    return [path for path in seen.tables if any(given and same(given[0]) for given in seen.inputs[path])]
 
 
 def rows_in(output: Any, nodes: int | None) -> tuple[Tensor | None, tuple[Any, ...]]:
@@ -259,4 +260,6 @@ def advice(call: ModelCall) -> str:
     """What to do about it."""
     if isinstance(call.x, Tensor) and not is_edges(call.x):
         return "convert them: x.float()" if call.x.layout == torch.strided else "convert them: x.to_dense()"
+    if isinstance(call.x, list) or type(call.x).__module__ == "numpy":
+        return "make them one: torch.as_tensor(x)"
     return "name where their rows are with start=…: a module, a parameter's name, or the tensor itself"

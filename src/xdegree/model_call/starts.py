@@ -4,13 +4,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 
 from .call import ModelCall, short
 from .spots import Argument, Behind, Held, Spot, Spots
 from .start_candidates import by_type, only_candidate, two_sides, typed_arguments, types_of, value_at
-from .start_pass import Seen, look, module_spot, rows_in, tensors_in
+from .start_pass import Seen, look, module_spot, rows_in, tables_of, tensors_in
 
 
 def searched(model: Any, call: ModelCall, start: Any = None) -> ModelCall:
@@ -41,23 +40,23 @@ def _resolved(seen: Seen, start: Any, kind: Any = None) -> Spots:
         if kind in typed:
             return typed[kind]
     if isinstance(start, str):
-        return (_named(seen, start, kind),)
+        return _named(seen, start, kind)
     raise TypeError(
         "start names a module, a parameter or an argument (or is one), or is a dict of such by type of node"
         f" (got {type(start).__name__})"
     )
 
 
-def _named(seen: Seen, name: str, kind: Any) -> Spot:
+def _named(seen: Seen, name: str, kind: Any) -> Spots:
     modules = dict(seen.model.named_modules()) if isinstance(seen.model, nn.Module) else {}
     held = {path: seen.read.get(number) for number, path in seen.names.items()}
     if name.endswith(":input") and name.removesuffix(":input") in modules:
-        return _input(seen, name.removesuffix(":input"))
+        return (_input(seen, name.removesuffix(":input")),)
     if name in modules and name:
-        return module_spot(seen, modules[name], name)
+        return (module_spot(seen, modules[name], name),)
     if name in held:
         tensor = dict(tensors_in(seen.model))[name]
-        return _table(name, tensor, held[name] is not None)
+        return (_table(name, tensor, held[name] is not None),)
     way = next((way for way in ((name,), (name, kind)) if isinstance(value_at(seen.call, way), Tensor)), None)
     if way is not None:
         return _argument(seen, way)
@@ -69,20 +68,14 @@ def _named(seen: Seen, name: str, kind: Any) -> Spot:
     )
 
 
-def _argument(seen: Seen, way: tuple[Any, ...]) -> Spot:
-    """A float argument itself; of integers the embedding that looks them up."""
+def _argument(seen: Seen, way: tuple[Any, ...]) -> Spots:
+    """A float argument itself; of integers the embeddings that look them up, or their columns."""
     value: Tensor = seen.call.at(way)
     if value.is_floating_point():
-        return Argument(way)
-    users = [path for path in seen.tables if any(_same(value, given[0]) for given in seen.inputs[path])]
-    if len(users) == 1:
-        return module_spot(seen, seen.model.get_submodule(users[0]), users[0])
-    advice = f"name one of the embeddings that take them, start={users[0]!r}" if users else "convert them: .float()"
-    raise TypeError(f"start names {'.'.join(map(str, way))!r}, which holds {value.dtype}; {advice}")
-
-
-def _same(a: Tensor, b: Any) -> bool:
-    return isinstance(b, Tensor) and a.shape == b.shape and torch.equal(a, b)
+        return (Argument(way),)
+    if users := tables_of(seen, value):
+        return tuple(module_spot(seen, seen.model.get_submodule(path), path) for path in users)
+    raise TypeError(f"start names {'.'.join(map(str, way))!r}, which holds {value.dtype}; convert them: .float()")
 
 
 def _table(name: str, tensor: Tensor, read: bool) -> Held:

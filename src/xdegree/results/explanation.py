@@ -162,6 +162,11 @@ class Accounted(Asked):
         return self.output != 0 and int((scores == 0).sum()) > len(scores) // 2
 
     @property
+    def is_all_zero(self) -> bool:
+        """Whether every score is exactly 0 in a model of products, although the explained output is not."""
+        return bool(self.products) and self.output != 0 and not bool(self._possible().any())
+
+    @property
     def _account(self) -> str:
         """What single scores add up to, and what they leave open, as a part of a description."""
         if self.residual is None:

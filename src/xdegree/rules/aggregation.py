@@ -119,6 +119,8 @@ def scatter_reduce(
         return _scatter_winners(call, x, dim, index, total, target, include_self)
     if reduce == "prod":
         return _scatter_product(call, x, dim, index, target, include_self)
+    if reduce not in ("sum", "mean"):
+        raise NotImplementedError(f"{reduce!r} of portions has no rule")
     summed = scatter_sum(target, dim, index, x.shape)
     count = torch.zeros_like(call.total).scatter_add_(dim, index, torch.ones_like(total))
     kept = torch.ones_like(count) if include_self else (count == 0).to(count.dtype)
@@ -236,6 +238,7 @@ def sparse_reduce(call: Call, matrix: Tensor, x: Tensor, reduce: str) -> tuple[T
     messages = Portions(total_of(x)[columns] * weights, target_of(x, call.groups)[:, columns] * weights)
     inner = Call(call.op, call.total[0], call.groups, call.options)
     start, rows_of = torch.zeros_like(call.total[0]), _rows_of(index, messages.total, 0)
+    reduce = _REDUCTIONS.get(reduce, reduce)
     return scatter_reduce(inner, start, 0, rows_of, messages, reduce, include_self=False), None
 
 

@@ -202,6 +202,17 @@ def div(call: Call, a: Any, b: Any, *, rounding_mode: str | None = None) -> Tens
     return torch.where(call.total.isfinite(), quotient, torch.zeros_like(quotient))
 
 
+@rule(aten._linalg_solve_ex)
+def solve(call: Call, a: Tensor, b: Tensor, *, left: bool = True, **_: Any) -> tuple[Tensor | None, ...]:
+    """A⁻¹ B: linear in B, so the map on the target (eq. FC without b)."""
+    if carries(a):
+        raise NotImplementedError("a system of equations whose matrix is made of portions has no rule")
+    target = target_of(b, call.groups)
+    if b.dim() < a.dim():  # vectors
+        return torch.linalg.solve(total_of(a), target.unsqueeze(-1)).squeeze(-1), None, None, None
+    return torch.linalg.solve(total_of(a), target, left=left), None, None, None
+
+
 @rule(aten.linalg_cross)
 def cross(call: Call, a: Tensor, b: Tensor, *, dim: int = -1) -> Tensor:
     """The cross product, bilinear as a product is: target × target of two portions, else linear."""

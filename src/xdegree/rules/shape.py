@@ -103,15 +103,6 @@ def to_copy(call: Call, x: Portions, **kwargs: Any) -> Tensor:
     return x.target.to(dtype=call.total.dtype, device=call.total.device)
 
 
-@rule(aten._local_scalar_dense)
-def item(call: Call, x: Portions) -> Tensor:
-    """A portion that becomes a Python number is lost, which is never silent."""
-    raise NotImplementedError(
-        "the model turns a tensor that carries portions into a Python number (.item(), float(), int()); its"
-        " contribution would be lost. Keep it a tensor"
-    )
-
-
 @rule(aten.cat, rows="columns")
 @rule(aten.stack)
 def concatenate(call: Call, tensors: list[Tensor], dim: int = 0) -> Tensor:

@@ -69,6 +69,13 @@ def ranked(call: Call, x: Portions, *args: Any, **kwargs: Any) -> tuple[Tensor, 
     return (target if values.dim() == x.dim() else target.squeeze(shift(dim))), None
 
 
+@rule(aten.median.default, aten.nanmedian.default)
+def median(call: Call, x: Portions) -> Tensor:
+    """Both portions at the place of the median of all entries, as in max pooling (Maxpooling)."""
+    place = call.op.overloadpacket.dim(x.total.reshape(-1), 0)[1]
+    return x.target.reshape(call.groups, x.numel())[:, place]
+
+
 def _dimension(call: Call, args: tuple[Any, ...], kwargs: dict[str, Any]) -> int:
     """The dimension along which the operation ranks, wherever its schema puts it."""
     names = [argument.name for argument in schema_of(call.op).arguments]

@@ -54,6 +54,8 @@ def agglomerate(
     rising: bool = False,
     contexts: Contexts | None = None,
     reading: Reading = "contribution",
+    output: Any = None,
+    start: Any = None,
     layer: str | None = None,
     baseline: Any = "zero",
     steps: int = 1,
@@ -89,6 +91,8 @@ def agglomerate(
             none are left.
         contexts: how the contextual score φ looks around a group: see `Contexts`.
         reading: what the contributions f^D are, as in `explain`.
+        output: which part of the output is explained, as in `explain`.
+        start: where the rows of nodes are, as in `explain`.
         layer: where the strength is read, as in `explain`.
         baseline: what features are measured from, as in `decompose`.
         steps: in how many steps the way from the baseline is split, as in `decompose`.
@@ -100,7 +104,7 @@ def agglomerate(
         **kwargs: all other keyword arguments of the model.
     """
     growth = Growth(selection, candidates, rising, q, max_levels, max_nodes)
-    prepared = PreparedCall.of(model, args, {**kwargs, **(model_kwargs or {})})
+    prepared = PreparedCall.of(model, args, {**kwargs, **(model_kwargs or {})}, start=start).of_part(output)
     scorer = Scorer.of(
         prepared, index, target, reading, layer, options, memory, graph, contexts, seed, baseline, steps, max_nodes
     )
@@ -121,6 +125,8 @@ def agglomerate_levels(
     seed: int = 0,
     contexts: Contexts | None = None,
     reading: Reading = "contribution",
+    output: Any = None,
+    start: Any = None,
     layer: str | None = None,
     baseline: Any = "zero",
     steps: int = 1,
@@ -135,7 +141,7 @@ def agglomerate_levels(
     Nothing is computed beyond the levels that are asked for. Wrong arguments raise at once, not at the first level.
     """
     growth = Growth(selection, candidates, rising, q, max_levels, max_nodes)
-    prepared = PreparedCall.of(model, args, {**kwargs, **(model_kwargs or {})})
+    prepared = PreparedCall.of(model, args, {**kwargs, **(model_kwargs or {})}, start=start).of_part(output)
     scorer = Scorer.of(
         prepared, index, target, reading, layer, options, memory, graph, contexts, seed, baseline, steps, max_nodes
     )

@@ -39,6 +39,8 @@ def contextual_scores(
     contexts: Contexts | None = None,
     seed: int = 0,
     reading: Reading = "contribution",
+    output: Any = None,
+    start: Any = None,
     layer: str | None = None,
     baseline: Any = "zero",
     steps: int = 1,
@@ -59,6 +61,8 @@ def contextual_scores(
         contexts: how many, how long, how far: see `Contexts`.
         seed: draws the walks where contexts are too many to take all of them.
         reading: what f^D is, as in `explain`.
+        output: which part of the output is explained, as in `explain`.
+        start: where the rows of nodes are, as in `explain`.
         layer: where the strength is read, as in `explain`.
         baseline: what features are measured from, as in `decompose`.
         steps: in how many steps the way from the baseline is split, as in `decompose`.
@@ -68,7 +72,7 @@ def contextual_scores(
         model_kwargs: keyword arguments of the model whose names are taken by this function.
         **kwargs: all other keyword arguments of the model.
     """
-    prepared = PreparedCall.of(model, args, {**kwargs, **(model_kwargs or {})})
+    prepared = PreparedCall.of(model, args, {**kwargs, **(model_kwargs or {})}, start=start).of_part(output)
     scorer = Scorer.of(
         prepared, index, target, reading, layer, options, memory, graph, contexts, seed, baseline=baseline, steps=steps
     )
@@ -234,7 +238,8 @@ def _edges(graph: Tensor | None, call: ModelCall) -> Tensor:
     edges = find_edge_index(call) if graph is None else graph
     if edges is None:
         raise ValueError(
-            "groups grow along edges, but no edge_index [2, E] is among the model's arguments; give it as graph=…"
+            "groups grow along edges, but no edge_index [2, E] is among the model's arguments; give the edges as well:"
+            " graph=edge_index"
         )
     if not is_edges(edges):
         raise ValueError("graph must be edges, a tensor [2, E] of integers")

@@ -23,6 +23,8 @@ def interaction(
     index: int | None = None,
     target: int | None = None,
     reading: Reading = "contribution",
+    output: Any = None,
+    start: Any = None,
     layer: str | None = None,
     baseline: Any = "zero",
     steps: int = 1,
@@ -42,6 +44,8 @@ def interaction(
         index: the node (or, in a batch, the graph) that is explained.
         target: the class that is explained; the predicted one by default.
         reading: what f^D is, as in `explain`.
+        output: which part of the output is explained, as in `explain`.
+        start: where the rows of nodes are, as in `explain`.
         layer: where the strength is read, as in `explain`.
         baseline: what features are measured from, as in `decompose`.
         steps: in how many steps the way from the baseline is split, as in `decompose`.
@@ -52,7 +56,7 @@ def interaction(
     """
     if of not in get_args(Chosen):
         raise ValueError(f"of must be one of {get_args(Chosen)} (got {of!r})")
-    prepared = PreparedCall.of(model, args, {**kwargs, **(model_kwargs or {})})
+    prepared = PreparedCall.of(model, args, {**kwargs, **(model_kwargs or {})}, start=start).of_part(output)
     choice = Choice.of(prepared, of, index, target, reading, layer, options, memory, baseline, steps, directed=True)
     first, second = choice.bits(a := listed(a, "a"), "a"), choice.bits(b := listed(b, "b"), "b")
     if both := sorted(set(a) & set(b)):

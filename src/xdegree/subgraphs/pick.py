@@ -9,6 +9,7 @@ from torch import Tensor
 
 from ..attribution.scores import Reading
 from ..engine.options import Contexts, Options
+from ..engine.portions import LostPortionsError
 from ..engine.process_state import Memory
 from ..engine.registry import MissingRuleError
 from ..locality.prepared import Model, PreparedCall
@@ -50,6 +51,8 @@ def pick_subgraph(
     seed: int = 0,
     contexts: Contexts | None = None,
     reading: Reading = "contribution",
+    output: Any = None,
+    start: Any = None,
     layer: str | None = None,
     baseline: Any = "zero",
     steps: int = 1,
@@ -99,6 +102,8 @@ def pick_subgraph(
         seed: of the random subgraphs, and of the tree's contexts.
         contexts: for the tree, see `agglomerate`.
         reading: what the contribution is, as in `explain`.
+        output: which part of the output is explained, as in `explain`.
+        start: where the rows of nodes are, as in `explain`.
         layer: where the strength is read, as in `explain`.
         baseline: what features are measured from, as in `decompose`; for contributions of nodes.
         steps: in how many steps the way from the baseline is split, as in `decompose`.
@@ -110,7 +115,7 @@ def pick_subgraph(
         **kwargs: all other keyword arguments of the model.
     """
     _check(of, size, share, objective, without, beam, passes, kwargs)
-    prepared = PreparedCall.of(model, args, {**kwargs, **(model_kwargs or {})})
+    prepared = PreparedCall.of(model, args, {**kwargs, **(model_kwargs or {})}, start=start).of_part(output)
     choice = Choice.of(prepared, of, index, target, reading, layer, options, memory, baseline, steps, directed)
     connected = of == "node" if connected is None else connected
     without = without or ("features" if of == "node" else "edges")
@@ -188,7 +193,7 @@ def _if_followed(contributions: Contributions, best: Bits) -> float | None:
         return None
 
 
-UNFOLLOWED = (MissingRuleError, TypeError, ValueError)
+UNFOLLOWED = (LostPortionsError, MissingRuleError, TypeError, ValueError)
 """What the engine says of models that it cannot follow. Predictions with and without a part need no engine."""
 
 
