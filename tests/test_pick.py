@@ -13,7 +13,8 @@ from torch_geometric.nn import GATConv, GCNConv, GINConv, global_add_pool, globa
 
 from xdegree import agglomerate, decompose, interaction, pick_subgraph, prepare
 from xdegree.baselines import eig_search, eig_subgraph, explain_with, instance
-from xdegree.removal import Removal, mean_features
+from xdegree.model_call.split_points import mean_features
+from xdegree.removal import Removal
 from xdegree.subgraphs.games import Game, Units
 
 X = features()

@@ -33,7 +33,7 @@ from .model_call.call import (
     model_call,
 )
 from .model_call.shadow_model import Plain, check_call, shadow_of
-from .model_call.split_points import find_source
+from .model_call.split_points import find_source, mean_features
 
 Way = Literal["zero", "mean", "edges", "nodes"]
 """Features set to zero or to the mean; all edges at a node cut; the node removed from the graph and from pooling."""
@@ -326,14 +326,16 @@ class Removal:
         call, row = self._of(linked, nodes)
         return call, row, len(nodes[self._row_type()]) if self.level == "node" else self._num_rows
 
-    def renumbered(self, generator: torch.Generator) -> tuple[ModelCall, int, Tensor]:
-        """The same call with its nodes in a random order: the call, its explained row, and the order ``[N]``."""
+    def renumbered(self, generator: torch.Generator) -> tuple["Removal", Tensor]:
+        """The same prediction of the graph with its nodes in a random order, and the order ``[N]``."""
         batch, order = find_batch(self.call), {}
         for kind, size in self.sizes.items():
             drawn = torch.randperm(size, generator=generator)
             order[kind] = drawn if batch is None else drawn[torch.argsort(batch[drawn], stable=True)]
         call, row = self._of(self._of_type(torch.ones(self.num_nodes, dtype=torch.bool)), order)
-        return call, row, torch.cat([ids + self._offset(kind) for kind, ids in order.items()])
+        made = object.__new__(Removal)
+        made._begin(self.model, call, row, self.target, self.task, self.level)
+        return made, torch.cat([ids + self._offset(kind) for kind, ids in order.items()])
 
     def _of(self, linked: dict[Any, Tensor], nodes: dict[Any, Tensor]) -> tuple[ModelCall, int]:
         """The call with some nodes, in this order, and the edges between linked ones; the explained row in it."""
@@ -410,11 +412,6 @@ def _are_squashed(rows: Tensor, operations: Sequence[OpOverload]) -> bool:
         if not keeps and op.overloadpacket not in (aten.cat, aten.stack):
             return False
     return False
-
-
-def mean_features(x: Tensor) -> Tensor:
-    """The mean features ``[F]`` of nodes, 0 in columns that do not vary: a node without properties of its own."""
-    return torch.where((x == x[:1]).all(0), x.new_zeros(()), x.mean(0))
 
 
 def checked_task(task: Any, rows: Tensor, operations: Sequence[OpOverload]) -> Task:

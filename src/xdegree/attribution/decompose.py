@@ -85,23 +85,20 @@ def decompose(
         raise TypeError("groups is None; name what is asked about: groups=[[0], [4, 7]]")
     options = chosen_options(options, of)
     given = {**kwargs, **(model_kwargs or {})}
-    if isinstance(model, PreparedCall):
-        prepared = PreparedCall.of(model, args, given, start=start)
+    prepared = PreparedCall.of(model, args, given, start=start) if isinstance(model, PreparedCall) else None
+    if prepared is not None:
         prepared = prepared if output is None else prepared.of_part(output)
-        call = prepared.whole_call
-        source = on_path(prepared.source(of), baseline, steps)
-        groups = by_ids(groups, None if ids is None else ids_of(ids, len(source.rows)))
-        found = decompose_source(prepared.model, call, source, groups, probes, options, memory)
-        prepared.confirm_output(found.total)
-        warn_of_infinite(found.total)
-        return found
-    call = replace(model_call(model, args, given), part=output)
-    model = as_module(model)
-    check_call(model, call)
-    call = located(model, call, start)
-    source = on_path(find_source(call, of), baseline, steps)
+        model, call, source = prepared.model, prepared.whole_call, prepared.source(of)
+    else:
+        call = replace(model_call(model, args, given), part=output)
+        model = as_module(model)
+        check_call(model, call)
+        call = located(model, call, start)
+        source = find_source(call, of)
     groups = by_ids(groups, None if ids is None else ids_of(ids, len(source.rows)))
-    found = decompose_source(model, call, source, groups, probes, options, memory)
+    found = decompose_source(model, call, on_path(source, baseline, steps), groups, probes, options, memory)
+    if prepared is not None:
+        prepared.confirm_output(found.total)
     warn_of_infinite(found.total)
     return found
 

@@ -12,7 +12,7 @@ from ..attribution.explain import explain
 from ..attribution.scores import Reading
 from ..baselines import METHODS, Instance, Method, Scores, instance
 from ..engine.options import Options
-from ..model_call.call import ModelCall, as_table, find_edge_index
+from ..model_call.call import as_table, find_edge_index
 from ..model_call.shadow_model import shadow_of
 from ..removal import Removal
 
@@ -20,42 +20,28 @@ RANDOM = "random"
 
 
 @dataclass(frozen=True)
-class Asked:
-    """A prediction that is explained: the call, and the row and class of its output."""
-
-    away: Removal
-    call: ModelCall
-    row: int
-
-    @classmethod
-    def of(cls, away: Removal) -> "Asked":
-        """The prediction as the user asked for it."""
-        return cls(away, away.call, away.row)
-
-
-@dataclass(frozen=True)
 class Scorer:
     """Scores ``[N]`` of all nodes, of all types one after another."""
 
-    nodes: Callable[[Asked], Tensor]
+    nodes: Callable[[Removal], Tensor]
     signed: bool = True
     """Whether a score says which way a node pushes; others are compared with the size of a change."""
-    groups: Callable[[Asked, Tensor], Tensor] | None = None
+    groups: Callable[[Removal, Tensor], Tensor] | None = None
     """Scores ``[K]`` of groups ``[K, N]``; the sum over their nodes where a method has none."""
 
-    def of_groups(self, asked: Asked, masks: Tensor, scores: Tensor) -> Tensor:
+    def of_groups(self, one: Removal, masks: Tensor, scores: Tensor) -> Tensor:
         """What the method says of each group."""
         if self.groups is None:
             return masks.to(scores.dtype) @ scores
-        return self.groups(asked, masks)
+        return self.groups(one, masks)
 
 
-def scorers(methods: Sequence[str] | Mapping[str, Method] | None, asked: Asked) -> dict[str, Scorer]:
+def scorers(methods: Sequence[str] | Mapping[str, Method] | None, one: Removal) -> dict[str, Scorer]:
     """The methods of an audit by name; those that always are in it by default."""
     if isinstance(methods, Mapping):
         return {name: _by_instance(method, signed=None) for name, method in methods.items()}
     own = _own()
-    others = {} if isinstance(asked.call.x, Mapping) else {name: _made(name, METHODS[name]) for name in _BASELINES}
+    others = {} if isinstance(one.call.x, Mapping) else {name: _made(name, METHODS[name]) for name in _BASELINES}
     known = {**others, **own}
     if methods is None:
         return {**own, **{name: others[name] for name in _DEFAULT_BASELINES if name in others}}
@@ -91,40 +77,32 @@ def _own() -> dict[str, Scorer]:
     return found
 
 
-def _reading(reading: Any, options: Options | None = None) -> Callable[[Asked], Tensor]:
-    def nodes(one: Asked) -> Tensor:
-        e = explain(
-            one.away.model,
-            *one.call.args,
-            index=one.row,
-            target=one.away.target,
-            level=one.away.level,
-            output=one.call.part,
-            reading=reading,
-            options=options,
-            model_kwargs=one.call.kwargs,
-        )
-        return one.away.flat(e.node_scores)
+def explained(one: Removal, **asked: Any) -> Any:
+    """What `explain` says of the prediction."""
+    rest = {"index": one.row, "target": one.target, "level": one.level, "output": one.call.part}
+    return explain(one.model, *one.call.args, **rest, **asked, model_kwargs=one.call.kwargs)
 
-    return nodes
+
+def _reading(reading: Reading, options: Options | None = None) -> Callable[[Removal], Tensor]:
+    return lambda one: one.flat(explained(one, reading=reading, options=options).node_scores)
 
 
 def _contribution(options: Options) -> Scorer:
     """The signed contribution; groups are decomposed as such."""
 
-    def groups(one: Asked, masks: Tensor) -> Tensor:
-        sizes = one.away.sizes
+    def groups(one: Removal, masks: Tensor) -> Tensor:
+        sizes = one.sizes
         parts = dict(zip(sizes, masks.split(list(sizes.values()), 1), strict=True))
         asked = parts if isinstance(one.call.x, Mapping) else masks
         given = {"output": one.call.part, "options": options, "model_kwargs": one.call.kwargs}
-        d = decompose(one.away.model, *one.call.args, groups=asked, **given)
+        d = decompose(one.model, *one.call.args, groups=asked, **given)
         shown = d.logits or d  # where `explain` has the scores of nodes
-        return as_table(shown.total, one.call, one.away.level).of(shown.target)[:, one.row, one.away.target]
+        return as_table(shown.total, one.call, one.level).of(shown.target)[:, one.row, one.target]
 
     return Scorer(_reading("contribution", options), groups=groups)
 
 
-def _gradient(one: Asked, times_input: bool) -> Tensor:
+def _gradient(one: Removal, times_input: bool) -> Tensor:
     x = one.call.x
     features = list(x.values()) if isinstance(x, Mapping) else [x]
     if not all(value.is_floating_point() for value in features):
@@ -132,8 +110,8 @@ def _gradient(one: Asked, times_input: bool) -> Tensor:
     slopes = {id(value): value.detach().clone().requires_grad_() for value in features}
     with torch.enable_grad():
         call = one.call.mapped(lambda _, value: slopes.get(id(value), value))
-        output = as_table(call.run(shadow_of(one.away.model)), call, one.away.level)
-        value = output.values[one.row, one.away.target]
+        output = as_table(call.run(shadow_of(one.model)), call, one.level)
+        value = output.values[one.row, one.target]
         found = torch.autograd.grad(value, list(slopes.values()), allow_unused=True)
     scores = []
     for own, slope in zip(features, found, strict=True):
@@ -142,22 +120,10 @@ def _gradient(one: Asked, times_input: bool) -> Tensor:
     return torch.cat(scores)
 
 
-def _occlusion(one: Asked) -> Tensor:
+def _occlusion(one: Removal) -> Tensor:
     """How much the output falls when the features of one node are set to 0."""
-    away = one.away
-    if one.call is not away.call:
-        away = Removal(
-            away.model,
-            *one.call.args,
-            index=one.row,
-            target=away.target,
-            task=away.task,
-            level=away.level,
-            output=one.call.part,
-            model_kwargs=one.call.kwargs,
-        )
-    kept = ~torch.eye(away.num_nodes, dtype=torch.bool)
-    return away.prediction[away.target] - away.predictions(kept)[:, away.target]
+    kept = ~torch.eye(one.num_nodes, dtype=torch.bool)
+    return one.prediction[one.target] - one.predictions(kept)[:, one.target]
 
 
 def _made(name: str, make: Callable[..., Method]) -> Scorer:
@@ -170,14 +136,14 @@ def _made(name: str, make: Callable[..., Method]) -> Scorer:
 
 
 def _by_instance(method: Method, signed: bool | None) -> Scorer:
-    def nodes(one: Asked) -> Tensor:
+    def nodes(one: Removal) -> Tensor:
         edge_index = find_edge_index(one.call)
         if edge_index is None or isinstance(one.call.x, Mapping):
             raise ValueError("methods of xdegree.baselines take x and edge_index")
         rest = {name: value for name, value in one.call.named_values() if value is not one.call.x}
         kwargs = {name: value for name, value in rest.items() if value is not edge_index and value is not None}
-        index = None if one.away.level == "graph" else one.row
-        asked = instance(one.away.model, one.call.x, edge_index, index=index, target=one.away.target, **kwargs)
+        index = None if one.level == "graph" else one.row
+        asked = instance(one.model, one.call.x, edge_index, index=index, target=one.target, **kwargs)
         return method(asked).node.detach()
 
     return Scorer(nodes, signed=signed is not False)

@@ -11,12 +11,11 @@ from torch import Tensor
 from torch_geometric.data import Data, HeteroData
 from tqdm import tqdm
 
-from ..attribution.explain import explain
 from ..baselines import Method
 from ..factories import said
 from ..removal import Removal, Task, Way
 from .measures import SHARES, Trial, blank, measures, rank_correlation
-from .methods import RANDOM, Asked, Scorer, scorers
+from .methods import RANDOM, Scorer, explained, scorers
 from .result import Audit, Measures, MethodAudit
 
 RANKINGS = 5
@@ -71,14 +70,14 @@ def audit(
     rest = {"target": target, "task": task, "level": level, "output": output}
     given = {**kwargs, **(model_kwargs or {})}
     subjects = _subjects(model, args, index, rest, given)
-    names = list(scorers(methods, Asked.of(subjects[0])))
+    names = list(scorers(methods, subjects[0]))
     notes: dict[str, None] = {}
     cautions: dict[str, str] = {}
     found: list[_One] = []
     with tqdm(total=len(subjects) * len(names), desc="audit", disable=not progress, mininterval=0.5) as bar:
         for number, away in enumerate(subjects):
             generator = torch.Generator().manual_seed(seed * 1_000_003 + number)
-            found.append(_one(away, scorers(methods, Asked.of(away)), ways, samples, generator, notes, cautions, bar))
+            found.append(_one(away, scorers(methods, away), ways, samples, generator, notes, cautions, bar))
     warned = tuple(f"{name}: {said}" for name, said in cautions.items())
     return _joined(found, names, tuple(notes), warned, seed, samples)
 
@@ -140,25 +139,25 @@ def _one(
     cautions: dict[str, str],
     bar: Any,
 ) -> _One:
-    asked, found = Asked.of(away), _One(away)
+    found = _One(away)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the methods below say the same
-        trial = Trial.of(away, _field(asked), samples, generator)
+        trial = Trial.of(away, _field(away), samples, generator)
     possible = [way for way in ways if _is_possible(trial, way, found, notes)]
-    call, row, order = away.renumbered(generator) if _has_edges(away) else (None, 0, None)
+    other, order = _renumbered(away, generator)
     for name, scorer in methods.items():
         bar.set_postfix_str(name, refresh=False)
         try:
             with warnings.catch_warnings(record=True) as warned:  # one line in the result instead of one per pass
                 warnings.simplefilter("always")
                 started = perf_counter()
-                scores = scorer.nodes(asked).detach().cpu()
+                scores = scorer.nodes(away).detach().cpu()
                 found.seconds[name] = perf_counter() - started
-                groups = scorer.of_groups(asked, trial.groups, scores).detach()
+                groups = scorer.of_groups(away, trial.groups, scores).detach()
                 found.stability[name] = nan
-                if call is not None and order is not None:
+                if other is not None:
                     again = torch.empty_like(scores)
-                    again[order] = scorer.nodes(Asked(away, call, row)).detach().cpu()
+                    again[order] = scorer.nodes(other).detach().cpu()
                     found.stability[name] = rank_correlation(scores[trial.field], again[trial.field])
             cautions.update((name, str(w.message)) for w in warned if name not in cautions)
         except (ValueError, TypeError, RuntimeError, ImportError) as error:
@@ -177,29 +176,18 @@ def _one(
     return found
 
 
-def _field(asked: Asked) -> Tensor:
+def _field(away: Removal) -> Tensor:
     """The nodes that compete: those that can contribute, where `explain` knows them."""
-    if isinstance(asked.call.x, Mapping) or not asked.call.x.is_floating_point():
-        return torch.arange(asked.away.num_nodes)
-    away = asked.away
-    e = explain(
-        away.model,
-        *asked.call.args,
-        index=asked.row,
-        target=away.target,
-        level=away.level,
-        output=asked.call.part,
-        model_kwargs=asked.call.kwargs,
-    )
-    return torch.as_tensor(e.nodes).cpu()
+    if isinstance(away.call.x, Mapping) or not away.call.x.is_floating_point():
+        return torch.arange(away.num_nodes)
+    return torch.as_tensor(explained(away).nodes).cpu()
 
 
-def _has_edges(away: Removal) -> bool:
+def _renumbered(away: Removal, generator: torch.Generator) -> tuple[Removal | None, Tensor]:
     try:
-        away.renumbered(torch.Generator().manual_seed(0))
-    except ValueError:
-        return False
-    return True
+        return away.renumbered(generator)
+    except ValueError:  # nodes are numbered by nothing
+        return None, torch.empty(0)
 
 
 def _is_possible(trial: Trial, way: Way, found: _One, notes: dict[str, None]) -> bool:

@@ -15,7 +15,8 @@ from ..engine.torch_private import OpOverload
 from ..locality.prepared import PreparedCall
 from ..locality.stacking import AT_ONCE, of_copies, side_by_side
 from ..model_call.call import check_rows, check_target, find_edge_index
-from ..removal import Task, are_probabilities, mean_features, measured
+from ..model_call.split_points import mean_features
+from ..removal import Task, are_probabilities, measured
 
 
 @dataclass(frozen=True)

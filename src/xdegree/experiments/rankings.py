@@ -16,8 +16,8 @@ from ..baselines.instance import Instance, instance
 from ..datasets import Dataset
 from ..engine.options import Options
 from ..metrics import auc, average, node_truth
+from ..model_call.split_points import mean_features
 from ..models import Network
-from ..removal import mean_features
 from .protocol import drawn, explained_graphs, explained_nodes
 
 AT_ONCE = 10

@@ -63,7 +63,7 @@ class Path:
         if isinstance(baseline, str) and baseline == "zero":
             return cls(None, steps, steps)
         if isinstance(baseline, str) and baseline == "mean":
-            return cls(mapped_tensors(_mean, rows), steps, steps)
+            return cls(mapped_tensors(mean_features, rows), steps, steps)
         fits = isinstance(baseline, Tensor) if isinstance(rows, Tensor) else isinstance(baseline, Mapping)
         if not fits:
             raise ValueError(f'baseline must be "zero", "mean" or a tensor of the features\' shape (got {baseline!r})')
@@ -81,10 +81,9 @@ class Path:
 TRIVIAL = Path()
 
 
-def _mean(x: Tensor) -> Tensor:
+def mean_features(x: Tensor) -> Tensor:
     """The mean of all rows; columns that do not vary keep 0, or nothing of them would be left to contribute."""
-    varies = (x != x[:1]).any(0)
-    return torch.where(varies, x.mean(0), torch.zeros_like(x[0]))
+    return torch.where((x == x[:1]).all(0), x.new_zeros(()), x.mean(0))
 
 
 class Source(Protocol):

@@ -17,8 +17,8 @@ from ..locality.parts import Place, subgraph_call
 from ..locality.prepared import PreparedCall, agree
 from ..model_call.call import Level, as_table, check_index, find_batch, find_edge_index, short
 from ..model_call.shadow_model import run_plain
-from ..model_call.split_points import TRIVIAL
-from ..removal import Removal, Task, mean_features
+from ..model_call.split_points import TRIVIAL, mean_features
+from ..removal import Removal, Task
 from ..results.subgraph import Chosen, Overlap
 from .adjacency import Adjacency, Bits
 from .contextual import edges_inside, listed
