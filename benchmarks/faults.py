@@ -31,7 +31,7 @@ HEAD = ("| fault | what was seen | error rows | lost | largest difference |", "|
 COMMAND = [sys.executable, "-c", "from xdegree.cli import main; raise SystemExit(main())", "job"]
 SIZES = ["--workers", "2", "--part-size", "4", "--batch-size", "2", "--quiet"]
 CLOSE = 1e-6
-WAIT = 180.0
+WAIT = 600.0
 
 
 class Place:
