@@ -87,12 +87,34 @@ def odd():
     return Odd(), (torch.ones(4, 3), PATH)
 
 
+class Links(Numbers):
+    def forward(self, x, edge_index, edge_label_index):
+        z = super().forward(x, edge_index)
+        return (z[edge_label_index[0]] * z[edge_label_index[1]]).sum(-1)
+
+
+def links():
+    return Links(), (torch.ones(4, 3), PATH, torch.tensor([[0, 1], [2, 3]]))
+
+
 def typed():
     data = HeteroData()
     data["a"].x, data["b"].x = torch.ones(3, 3), torch.ones(2, 3)
     data["a", "to", "b"].edge_index = torch.tensor([[0, 1, 2], [0, 1, 1]])
     return Typed(), (data,)
 """
+
+
+@pytest.mark.parametrize(
+    ("factory", "count", "said"),
+    [("nodes", 4, "node 1"), ("links", 2, "link 1"), ("graph", 1, "graph 0"), ("typed", 2, "node 1")],
+)
+def test_every_row_of_every_kind_of_output_is_explained_and_counted(factory, count, said, capsys):
+    pytest.importorskip("plotly", reason='no plotly: pip install "xdegree[report]"')
+    assert main(["explain", f"f.py:{factory}", "--index", said.split()[1]]) == 0
+    assert f"explained   {said}, " in capsys.readouterr().out
+    assert main(["report", "--many", f"f.py:{factory}", "--out", "many.html"]) == 0
+    assert capsys.readouterr().out.startswith(f"many.html ({count} predictions, ")
 
 
 @pytest.fixture(autouse=True)

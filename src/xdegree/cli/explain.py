@@ -37,7 +37,6 @@ COLUMNS = {
     "feature": ("node", "feature"),
     "edge_feature": ("edge", "feature"),
 }
-WHAT = {None: "row", "node": "node", "edge": "link", "graph": "graph"}
 MOST_OUTPUTS = 10
 
 
@@ -152,7 +151,7 @@ def _summary(e: Any, given: argparse.Namespace) -> list[tuple[str, str]]:
     more = ", …" if len(outputs) > MOST_OUTPUTS else ""
     several = len(outputs) > 1
     what = f"class {e.target}, " if several else ""
-    place = f"{WHAT[e.level]} {e.index if given.index is None else given.index}"
+    place = f"{e.level or 'row'} {e.index if given.index is None else given.index}"
     lines = [
         ("prediction", (f"class {e.prediction.argmax()}, outputs " if several else "") + shown + more),
         ("explained", f"{place}, {what}by {e.of.replace('_', ' ')}, reading {e.reading}"),

@@ -163,7 +163,7 @@ def _of_job(given: argparse.Namespace) -> "tuple[list[Explanation], Any, Fragmen
     with importable(settings.folder):
         model, args, kwargs = ready(settings.factory, None if settings.weights is None else Path(settings.weights))
     graphs = listed_graphs(args)
-    listed = _one_graph(args) if graphs is None else graphs
+    listed = _one_graph(args, kwargs) if graphs is None else graphs
     found = explanations_of(given.source, listed, given.limit)
     chosen_graphs = listed if graphs is None else [graphs[index] for index, _ in found]
     explanations = [e for _, e in found]
@@ -172,14 +172,15 @@ def _of_job(given: argparse.Namespace) -> "tuple[list[Explanation], Any, Fragmen
 
 def _of_factory(given: argparse.Namespace) -> "tuple[list[Explanation], Any, Fragments | None]":
     from ..attribution.explain import explain
+    from ..locality.prepared import PreparedCall
 
     model, args, kwargs = ready(given.source, given.weights)
     asked = {**question(given, None, kwargs), "index": None}
     graphs = listed_graphs(args)
     if graphs is None:
-        data = _one_graph(args)
-        rows = range(min(len(data.x), given.limit))
+        data = _one_graph(args, kwargs)
         try:
+            rows = range(min(len(PreparedCall.of(model, args, dict(kwargs)).table(None).values), given.limit))
             with warnings.catch_warnings():
                 warnings.filterwarnings("ignore", "single scores add up")  # the page says it
                 found = list(explain(model, *args, **{**asked, "index": list(rows)}))
@@ -191,10 +192,13 @@ def _of_factory(given: argparse.Namespace) -> "tuple[list[Explanation], Any, Fra
     return found, some, _fragments(model, kwargs, found, some, asked["options"])
 
 
-def _one_graph(args: tuple[Any, ...]) -> Any:
+def _one_graph(args: tuple[Any, ...], kwargs: Any) -> Any:
+    """The graph that all rows are of; None of one with several types of nodes."""
+    from torch import Tensor
     from torch_geometric.data import Data
 
-    return args[0] if isinstance(args[0], Data) else Data(x=args[0], edge_index=args[1] if len(args) > 1 else None)
+    x, edges = args[0], args[1] if len(args) > 1 else kwargs.get("edge_index")
+    return x if isinstance(x, Data) else Data(x=x, edge_index=edges) if isinstance(x, Tensor) else None
 
 
 def _fragments(model: Any, kwargs: Any, found: "list[Explanation]", graphs: Any, options: Any) -> "Fragments | None":
