@@ -41,15 +41,17 @@ class Place:
         self.folder, self.out = folder, folder / "out"
         shutil.copy(MODEL, folder / "faulty_model.py")
 
-    def start(self, *more: str, trouble: str = "") -> subprocess.Popen[str]:
-        """A job in a process of its own."""
+    def start(self, *more: str, trouble: str = "", slow: bool = False) -> subprocess.Popen[str]:
+        """A job in a process of its own; a slow one is not at its end before it is disturbed."""
         (self.folder / "trouble").write_text(trouble)
+        if slow:
+            (self.folder / "slow").touch()
         return self._popen("run", "faulty_model.py:factory", "--out", "out", *SIZES, *more)
 
     def call(self, *command: str) -> tuple[int, str]:
         """The exit code and what was said."""
-        process = self._popen(*command)
-        return ended(process)
+        (self.folder / "slow").unlink(missing_ok=True)
+        return ended(self._popen(*command))
 
     def _popen(self, *command: str) -> subprocess.Popen[str]:
         return subprocess.Popen(
@@ -96,7 +98,7 @@ def by_signal(number: signal.Signals, code: int) -> Fault:
     """A signal to the job."""
 
     def fault(place: Place) -> str:
-        process = place.start()
+        process = place.start(slow=True)
         place.until_parts(3, process)
         workers = psutil.Process(process.pid).children(recursive=True)
         process.send_signal(number)
@@ -140,7 +142,7 @@ def flipped(path: Path) -> None:
 
 def cut_manifest(place: Place) -> str:
     """A manifest that is cut off."""
-    process = place.start()
+    process = place.start(slow=True)
     place.until_parts(3, process)
     process.kill()
     ended(process)
@@ -159,7 +161,7 @@ def cut_manifest(place: Place) -> str:
 
 def foreign(place: Place) -> str:
     """Files of others in the folder."""
-    process = place.start()
+    process = place.start(slow=True)
     place.until_parts(3, process)
     process.send_signal(signal.SIGTERM)
     ended(process)
@@ -179,7 +181,7 @@ def by_change(change: str, code: str = "") -> Fault:
     """A model or data that changed since the job was started."""
 
     def fault(place: Place) -> str:
-        process = place.start()
+        process = place.start(slow=True)
         place.until_parts(3, process)
         process.send_signal(signal.SIGTERM)
         ended(process)
@@ -202,7 +204,7 @@ def by_ray(victim: str) -> Fault:
     """A process of Ray that is killed."""
 
     def fault(place: Place) -> str:
-        process = place.start("--engine", "ray")
+        process = place.start("--engine", "ray", slow=True)
         place.until_parts(3, process)
         family = psutil.Process(process.pid).children(recursive=True)
         doors = {c.laddr.ip for p in family for c in p.net_connections("inet") if c.status == "LISTEN"}
@@ -213,6 +215,7 @@ def by_ray(victim: str) -> Fault:
         assert killed or victim == "-", family
         if victim == "-":
             process.send_signal(signal.SIGINT)
+        (place.folder / "slow").unlink()
         code, said = ended(process)
         if code != 0:
             resumed, after = place.call("resume", "out", "--quiet", "--engine", "local")
@@ -268,6 +271,7 @@ def main() -> None:
     parser.add_argument("--only", default="", help="faults whose name has this in it")
     only = parser.parse_args().only
     torch.set_num_threads(1)
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell lets what runs in the background ignore it
     expected = serial()
     for name, (fault, errors) in FAULTS.items():
         if only in name:

@@ -75,7 +75,7 @@ class Net(GCN):
         """The prediction."""
         if (x == MAGIC).any():
             act(trouble())
-        time.sleep(0.05)
+        time.sleep(1.0 if (HERE / "slow").exists() else 0.05)
         return scaled(super().forward(x, edge_index, batch)) * self.mask * float(self.gain) + self.shift
 
 

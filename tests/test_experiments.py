@@ -341,6 +341,16 @@ def test_table_1_has_its_cells_ladders_and_controls_and_is_resumed(bench, monkey
     assert auc.run(bench).tables == outcome.tables
 
 
+def test_other_methods_of_a_model_that_predicts_no_motif(bench, monkeypatch):
+    """There is no node to explain, and none to learn from."""
+    explained = {"graph": [0, 1, 2, 3], "node": []}
+    monkeypatch.setattr(tasks.Task, "explained", property(lambda task: explained[task.dataset.level]))
+    quality, seconds = others.run(bench).tables[:2]
+    assert all(row[1] == "not run" != row[2] for row in quality.rows)
+    assert all(row[1] == "–" != row[2] for row in seconds.rows)
+    assert "nan" not in str([*quality.rows, *seconds.rows])
+
+
 def test_other_methods_that_were_not_run_are_said(bench, monkeypatch, capsys):
     """An interrupted run shows what was done, and resumes."""
     measured, calls = others._measured, []

@@ -158,6 +158,17 @@ CHANGES = {
 }
 
 
+@pytest.mark.parametrize("bind", [types.MethodType, functools.partial], ids=["method", "partial"])
+def test_another_function_bound_under_the_same_name(bind):
+    def bound(function):
+        net = Net()
+        net.forward = bind(function, net)
+        return fingerprint(net)
+
+    assert bound(lambda self, x, edge_index: x) == bound(lambda self, x, edge_index: x)
+    assert bound(lambda self, x, edge_index: x) != bound(lambda self, x, edge_index: 2 * x)
+
+
 @pytest.mark.parametrize("name", CHANGES)
 def test_a_changed_model_differs(name):
     net = Net()

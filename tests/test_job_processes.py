@@ -59,7 +59,7 @@ def test_a_worker_that_dies_in_the_middle_of_a_message(place):
         crew.workers[0][0].start()
     os.write(theirs.fileno(), struct.pack("!i", 1000) + b"half of it")
     theirs.close()
-    assert crew.wait(60) == [(0, Died("ended with exit code 9"))]
+    assert crew.wait(600) == [(0, Died("ended with exit code 9"))]
     assert not crew.workers
 
 
@@ -71,7 +71,7 @@ def test_a_worker_that_cannot_be_started(place, monkeypatch):
 
     monkeypatch.setattr("multiprocessing.process.BaseProcess.start", start)
     crew.hire(3)
-    assert crew.wait(60) == [(3, Died("it could not be started: BlockingIOError(11, 'no more processes')"))]
+    assert crew.wait(600) == [(3, Died("it could not be started: BlockingIOError(11, 'no more processes')"))]
     assert not crew.workers
 
 
@@ -139,7 +139,7 @@ def test_workers_end_with_the_job(place, number, code, state):
     until(lambda: pid.is_file() and pid.read_text())
     assert jobs.status("out").state == "running"
     os.kill(job.pid, number)
-    job.join(60)
+    job.join(600)
     assert job.exitcode == code
     until(lambda: not psutil.pid_exists(int(pid.read_text())))
     assert json.loads((place.out / "manifest.json").read_text())["state"] == state
@@ -163,7 +163,7 @@ def test_a_survey_ends_with_the_job(place):
     pid = place.folder / "pid"
     until(lambda: pid.is_file() and pid.read_text())
     job.kill()
-    job.join(60)
+    job.join(600)
     until(lambda: not psutil.pid_exists(int(pid.read_text())))
 
 

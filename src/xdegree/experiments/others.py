@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from itertools import product
+from math import nan
 from typing import Any
 
 from torch import Tensor
@@ -133,12 +134,14 @@ def found(
                 model, dataset, _ = trained_as(bench, name, variant(name, kind, WHICH), seed)
                 tasks[name, kind, seed] = Task(model, dataset, authors=True, quick=bench.quick)
             cell = bench.cell(key, settings, partial(_measured, bench, name, tasks[name, kind, seed], other))
-        if cell is not None:
+        if cell is not None and cell["instances"]:
             results.setdefault(row, []).append(cell)
     return results
 
 
 WHICH: Name = "own split"
+NOTHING = "not run"
+"""Said of what is missing, also where a model predicts no node to be in a motif, so that there is none to explain."""
 
 
 def tables_of(kind: Kind, results: dict[str, Found]) -> list[Table]:
@@ -148,7 +151,7 @@ def tables_of(kind: Kind, results: dict[str, Found]) -> list[Table]:
         if kind not in other.kinds:
             continue
         cells = [results[name].get(row, []) for name in DATASETS]
-        missing = ["not run" if name in other.datasets else "–" for name in DATASETS]
+        missing = [NOTHING if name in other.datasets else "–" for name in DATASETS]
         counts = "/".join(str(each[0]["instances"]) for each in cells if each)
         aucs = (spread([one["auc"] for one in each]) if each else no for each, no in zip(cells, missing, strict=True))
         quality.append((row, *aucs, counts))
@@ -189,10 +192,11 @@ def _slug(text: str) -> str:
 
 def _measured(bench: Bench, name: str, task: Task, other: Other) -> dict[str, Any]:
     """A method on its instances: quality, seconds per instance with the cut of the computation graph, and learning."""
-    (method, learning) = timed(lambda: other.make(name, task))
     learnt_from = set(task.learnt_from if other.learns else ())
-    ids = [i for i in task.explained if i not in learnt_from]
-    ids = drawn(ids, QUICK if bench.quick else other.most)
+    ids = drawn([i for i in task.explained if i not in learnt_from], QUICK if bench.quick else other.most)
+    if not ids:  # a model that predicts no node to be in a motif, or so few that all are learnt from
+        return asdict(task.judge([], [])) | {"seconds": nan, "learning": nan}
+    method, learning = timed(lambda: other.make(name, task))
     scores: list[Tensor] = []
     seconds = 0.0
     for i in bench.bar(ids, f"{task.dataset.name} {type(task.model).__name__}"):

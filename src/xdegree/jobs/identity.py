@@ -110,13 +110,10 @@ def _add_data(found: dict[str, str], hasher: Hasher, value: Any, name: str) -> N
             found[f"{name}.{key}"] = hasher.digest(one, f"{name}.{key}")
         found[name] = hasher.digest(type(value), name)
     elif isinstance(value, list | tuple | Dataset):  # item by item: a dataset may make them when they are asked for
-        found[name] = digest([hasher.digest(_item(value, i), f"{name}[{i}]") for i in range(_length(value))])
+        items: Any = value
+        found[name] = digest([hasher.digest(_item(items, i), f"{name}[{i}]") for i in range(len(items))])
     else:
         found[name] = hasher.digest(value, name)
-
-
-def _length(values: Any) -> int:
-    return len(values)
 
 
 def _item(values: Any, i: int) -> Any:

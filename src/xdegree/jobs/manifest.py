@@ -28,6 +28,8 @@ FIELDS: dict[str, type | tuple[type, ...]] = {
     "rate": (int, float),
     "run": dict,
 }
+OPTIONAL: dict[str, type | tuple[type, ...]] = {"timeout": (int, float), "memory": int, "address": str}
+"""Of the last run, if they were given."""
 IN_WORDS = {str: "text", dict: "an object", list: "a list", int: "an integer", (int, float): "a number"}
 
 
@@ -57,15 +59,21 @@ def _checked(path: Path, content: Any) -> Folder:
         _check(content, name, kind, "")
     _check(content["run"], "engine", str, "run.")
     _check(content["run"], "workers", int, "run.")
+    for name, kind in OPTIONAL.items():
+        if content["run"].get(name) is not None:
+            _check(content["run"], name, kind, "run.")
+    for kind in content["details"]:
+        _check(content["details"], kind, dict, "details.")
+    if wrong := [part for part in content["failed"] if not part.isdecimal()]:
+        raise ValueError(f"the field failed must name parts by their numbers (got {wrong[0]!r})")
     folder = _folder(path, content, content["details"], tuple(map(str, content["unseen"])))
     if content["job"] != folder.job:
         raise ValueError(
             "it was changed by hand: settings, fingerprint or number of instances are not those that the job was"
             " started with, and settings of a job cannot be changed"
         )
-    count = len(folder.settings.parts(folder.instances))
     for number, one in enumerate(content["parts"]):
-        folder.parts.update([_part(one, f"parts[{number}].", count, folder.tables)])
+        folder.parts.update([_part(one, f"parts[{number}].", len(folder.cut), folder.tables)])
     return folder
 
 
@@ -90,6 +98,8 @@ def _part(one: Any, where: str, count: int, tables: Sequence[str]) -> tuple[int,
     _check({where[:-1]: one}, where[:-1], dict, "")
     for name in ("part", *COUNTS):
         _check(one, name, int, where)
+        if one[name] < 0:
+            raise ValueError(f"{where}{name} must be at least 0 (got {one[name]})")
     if not 0 <= one["part"] < count:
         raise ValueError(f"{where}part must be one of 0 to {count - 1} (got {one['part']})")
     _check(one, "files", dict, where)
@@ -159,8 +169,3 @@ def _notes(file: Path) -> dict[str, str] | None:
     except ValueError:
         return None
     return notes if {"job", "part", "description"} <= notes.keys() else None
-
-
-def errors_of(folder: Folder) -> list[int]:
-    """The parts with instances that could not be explained."""
-    return [part for part, one in folder.parts.items() if one.counts["errors"]]

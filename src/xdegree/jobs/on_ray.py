@@ -200,7 +200,7 @@ class _Actor:
         except UsageError as error:
             yield Broken(f"a worker of Ray cannot import the model: {error}; its machine needs the same code")
             return
-        yield from self.worker.take(work)
+        yield self.worker.take(work)
 
     def explain(self, task: Task) -> Iterator[Event]:
         """Explain a part."""

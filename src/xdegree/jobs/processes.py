@@ -15,7 +15,7 @@ from .settings import Settings
 from .worker import Broken, Died, Event, Task, Worker, compared
 
 PATIENCE = 10.0
-"""Seconds that a process has to end once it was told to."""
+"""Seconds that a process has to end once its pipe is broken."""
 
 
 class Processes:
@@ -77,12 +77,7 @@ class Processes:
         process.join()
 
     def close(self) -> None:
-        """Ask, then force."""
-        for process, pipe in self.workers.values():
-            pipe.close()
-            process.terminate()
-        for process, _ in self.workers.values():
-            process.join(PATIENCE)
+        """Kill them all: what they are at is of no use any more."""
         for worker in list(self.workers):
             self.end(worker)
 

@@ -40,14 +40,13 @@ def explanations_of(
         read = pyarrow().parquet.read_table
         instances = [one for one in read(job.file("instances", part)).to_pylist() if not one["error"]]
         scores = read(job.file("scores", part)).to_pydict()
-        rows = {index: ([], []) for index in (one["index"] for one in instances)}  # type: ignore[var-annotated]
-        for index, node, score in zip(scores["index"], scores["node"], scores["score"], strict=True):
-            rows[index][0].append(node)
-            rows[index][1].append(score)
+        place = 0
         for one in instances:
+            rows = slice(place, place := place + one["rows"])  # in the same order as the instances
             graph = graphs[one["index"]] if isinstance(graphs, Sequence) else graphs
             level = job.settings.level or ("graph" if isinstance(graphs, Sequence) else "node")
-            found.append((one["index"], _explanation(one, *rows[one["index"]], graph, job.settings, level)))
+            nodes, values = scores["node"][rows], scores["score"][rows]
+            found.append((one["index"], _explanation(one, nodes, values, graph, job.settings, level)))
     return found[:most]
 
 

@@ -3,11 +3,11 @@
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from .settings import JobError, Parts
+from .settings import JobError
 from .storage import Folder
 from .tables import tables
 from .worker import At, Broken, Crew, Died, Done, Event, Failed, Ready, Task
@@ -53,15 +53,13 @@ class Scheduler:
     def __init__(
         self,
         folder: Folder,
-        parts: Parts,
         crew: Crew,
         report: Report,
-        *,
-        timeout: float | None = None,
-        told: Callable[[], None] = lambda: None,
-        held: Callable[[], AbstractContextManager[None]] = nullcontext,
+        timeout: float | None,
+        told: Callable[[], None],
+        held: Callable[[], AbstractContextManager[None]],
     ) -> None:
-        self.folder, self.parts, self.crew, self.report = folder, parts, crew, report
+        self.folder, self.crew, self.report = folder, crew, report
         self.timeout, self.told, self.held = timeout, told, held
         self.waiting: deque[Task] = deque()
         self.busy: dict[int, Task] = {}
@@ -76,7 +74,7 @@ class Scheduler:
 
     def work_through(self, missing: Sequence[int], workers: int) -> None:
         """Until every part is finished or given up."""
-        self.waiting.extend(Task(part, self.parts[part], self.folder.notes(part)) for part in missing)
+        self.waiting.extend(Task(part, self.folder.cut[part], self.folder.notes(part)) for part in missing)
         for worker in range(workers):
             self._hire(worker)
         while self.waiting or self.busy:

@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal, get_args
 
@@ -104,9 +104,6 @@ class Parts:
 
     def __getitem__(self, part: int) -> tuple[int, ...]:
         return tuple(self.ids[part * self.size : (part + 1) * self.size])
-
-    def __iter__(self) -> Iterator[tuple[int, ...]]:
-        return (self[part] for part in range(len(self)))
 
 
 def size_of(memory: Memory, name: str) -> int:

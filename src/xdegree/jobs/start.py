@@ -20,13 +20,13 @@ from ..model_call.call import Level
 from ..model_call.split_points import Of
 from .identity import Identity, differences
 from .interruptions import Interruptions
-from .manifest import errors_of, opened, rebuilt
+from .manifest import opened, rebuilt
 from .on_ray import Actors, ray
 from .processes import Processes
 from .scheduler import Report, Scheduler
 from .settings import JobError, Settings, size_of
 from .status import State, Status
-from .storage import Folder, is_locked, locked, missing_in
+from .storage import Folder, is_locked, locked
 from .tables import pyarrow
 from .work import Work, load, survey
 from .worker import Crew
@@ -167,13 +167,12 @@ def run(
     with Interruptions() as stops:
         means.warm_up()
         work, found = load(settings)
-        settings.parts(work.count)
-        survey(work, timeout)
         folder = Folder(path, settings, found, work.count)
+        survey(work, timeout)
         try:
             path.mkdir(parents=True, exist_ok=True)
             with locked(path):
-                return _carried_out(folder, work, means, stops)
+                return _carried_out(folder, work, means, stops, folder.missing())
         except OSError as error:
             raise _unwritable(path, error) from error
 
@@ -207,25 +206,26 @@ def resume(
         JobError: the job cannot be resumed; if model, data, code or packages changed, it says what did.
     """
     path = Path(out)
-    before = opened(path)[1]["run"]
-    limit = before.get("memory") if memory is None else size_of(memory, "memory")
+    last = opened(path)[1]["run"]
     means = Means(
-        before["engine"] if engine is None else engine,
-        _number_of_workers(before["workers"] if workers is None else workers),
-        before.get("timeout") if timeout is None else timeout,
-        limit,
-        before.get("address") if address is None else address,
+        last["engine"] if engine is None else engine,
+        _number_of_workers(last["workers"] if workers is None else workers),
+        last.get("timeout") if timeout is None else timeout,
+        last.get("memory") if memory is None else size_of(memory, "memory"),
+        last.get("address") if address is None else address,
         progress,
     )
     with Interruptions() as stops, locked(path):
         folder, manifest = opened(path)  # again: now no other process writes it
         folder.look()
-        again = errors_of(folder) if errors else []
-        missing = missing_in(folder, again)
-        if not missing:
+        if not (missing := folder.missing(errors)):
             folder.write_manifest(status := folder.status(**_of_run(manifest)), manifest["run"])
             return status
-        _check_same("version", version, folder.settings.version)
+        if version not in (None, before := folder.settings.version):
+            raise JobError(
+                f"cannot resume: the job was started with version={before!r} (got {version!r}); start another one in"
+                " another folder"
+            )
         means.warm_up()
         work, found = load(folder.settings)
         if other := differences(found, folder.identity):
@@ -238,7 +238,7 @@ def resume(
         # A repaired manifest does not know the details any more; what is the same now was the same then.
         folder.identity = found
         try:
-            return _carried_out(folder, work, means, stops, again)
+            return _carried_out(folder, work, means, stops, missing)
         except OSError as error:
             raise _unwritable(path, error) from error
 
@@ -287,16 +287,14 @@ def _of_run(manifest: Mapping[str, Any]) -> dict[str, Any]:
     return {"failed": failed, **{name: manifest[name] for name in ("lost_workers", "seconds", "rate")}}
 
 
-def _carried_out(folder: Folder, work: Work, means: Means, stops: Interruptions, again: Sequence[int] = ()) -> Status:
+def _carried_out(folder: Folder, work: Work, means: Means, stops: Interruptions, missing: Sequence[int]) -> Status:
     """Explain what is missing; whatever happens, workers end and the manifest says how far it came."""
     report, run = Report(), means.to_dict()
     state: State | None = None
-    parts, missing = folder.settings.parts(work.count), missing_in(folder, again)
-    done = sum(one.counts["instances"] for part, one in folder.parts.items() if part not in missing)
-    known = sum(one.counts["errors"] for part, one in folder.parts.items() if part not in missing)
-    bar = tqdm(
-        total=len(parts.ids), initial=done, unit=" instances", bar_format=BAR, disable=None if means.progress else True
-    )
+    finished = [folder.parts[part].counts for part in folder.parts.keys() - set(missing)]
+    done, known = (sum(counts[name] for counts in finished) for name in ("instances", "errors"))
+    total, hidden = len(folder.cut.ids), None if means.progress else True
+    bar = tqdm(total=total, initial=done, unit=" instances", bar_format=BAR, disable=hidden)
     told = _Told(folder, report, run, bar, done, known)
     crew: Crew | None = None
     try:
@@ -304,7 +302,7 @@ def _carried_out(folder: Folder, work: Work, means: Means, stops: Interruptions,
             folder.tidy()
             folder.write_manifest(folder.status("running"), run)
         crew = means.crew(work, folder.identity)
-        scheduler = Scheduler(folder, parts, crew, report, timeout=means.timeout, told=told, held=stops.held)
+        scheduler = Scheduler(folder, crew, report, means.timeout, told, stops.held)
         scheduler.work_through(missing, min(means.workers, len(missing)))
         report.ended = time.perf_counter()
     except KeyboardInterrupt:
@@ -376,11 +374,3 @@ def _unwritable(path: Path, error: OSError) -> JobError:
 def _surroundings() -> dict[str, str]:
     """What else is worth a note."""
     return {"python": platform.python_version(), "pyarrow": version_of("pyarrow"), "platform": platform.platform()}
-
-
-def _check_same(name: str, found: str | None, before: str | None) -> None:
-    if found is not None and found != before:
-        raise JobError(
-            f"cannot resume: the job was started with {name}={before!r} (got {found!r}); start another one in another"
-            " folder"
-        )

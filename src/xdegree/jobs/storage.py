@@ -3,7 +3,7 @@
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -46,6 +46,7 @@ class Folder:
     """What the manifest says is written."""
 
     def __post_init__(self) -> None:
+        self.cut = self.settings.parts(self.instances)
         index = self.settings.to_dict()["index"]
         self.description = {
             "settings": {**self.settings.to_dict(), "index": index if len(index) <= SHORT else digest(index)},
@@ -61,6 +62,11 @@ class Folder:
         """The tables of the job."""
         return tables(self.settings.edge_scores)
 
+    def missing(self, errors: bool = False) -> list[int]:
+        """The parts that are still to be done; those with errors too, if they are to be tried again."""
+        done = {part for part, one in self.parts.items() if not (errors and one.counts["errors"])}
+        return [part for part in range(len(self.cut)) if part not in done]
+
     def notes(self, part: int) -> dict[str, Any]:
         """What the files of a part are marked with: enough to write the manifest again from any of them."""
         return {"job": self.job, "part": part, "description": json.dumps(self.description, sort_keys=True)}
@@ -70,18 +76,8 @@ class Folder:
         return self.path / table / f"part-{part:06d}.parquet"
 
     def write_part(self, part: int, files: Mapping[str, bytes], counts: Mapping[str, int]) -> None:
-        """Write the files of a part: first all of them under other names, where a full disk does no harm."""
-        written = []
-        try:
-            for table, content in files.items():
-                written.append(self.file(table, part))
-                self._write_aside(written[-1], content)
-            for path in written:  # in the order of `tables`: the instances, which tell that a part is there, come last
-                self._aside(path).replace(path)
-                _sync_folder(path.parent)
-        finally:
-            for path in written:
-                self._aside(path).unlink(missing_ok=True)
+        """Write the files of a part; the instances, which tell that it is there, come last."""
+        self._write({self.file(table, part): content for table, content in files.items()})
         marks = {t: {"bytes": len(c), "sha256": hashlib.sha256(c).hexdigest()} for t, c in files.items()}
         self.parts[part] = Part({name: int(counts[name]) for name in COUNTS}, marks)
 
@@ -90,16 +86,16 @@ class Folder:
 
         Not thorough, it only looks at sizes: fast, for a job that runs.
         """
-        listed, self.parts, self.damaged = self.parts, {}, {}
-        self.listed = listed
-        for part in range(len(self.settings.parts(self.instances))):
+        self.listed = listed = self.parts
+        self.parts, self.damaged = {}, {}
+        for part in range(len(self.cut)):
             try:
                 if part in listed:
                     self._compare(part, listed[part], thorough)
                     self.parts[part] = listed[part]
                 elif self.file("instances", part).exists():
                     self.parts[part] = self._unlisted(part, thorough)
-            except ValueError as error:
+            except (ValueError, KeyError) as error:
                 self.damaged[part] = str(error)
 
     def _compare(self, part: int, listed: Part, thorough: bool) -> None:
@@ -112,6 +108,8 @@ class Folder:
                 raise ValueError(f"{name} has {size} bytes instead of {mark['bytes']}{self._whose(path, part)}")
             if thorough and _checksum(path) != mark["sha256"]:
                 raise ValueError(f"{name} has another checksum than when it was written{self._whose(path, part)}")
+        if thorough and (found := _counted(self.file("instances", part))) != listed.counts:
+            raise ValueError(f"the manifest says {dict(listed.counts)}, its files {found}")
 
     def _whose(self, path: Path, part: int) -> str:
         """For files that were swapped, what they are."""
@@ -125,14 +123,14 @@ class Folder:
 
     def _unlisted(self, part: int, thorough: bool) -> Part:
         """A part that was written after the manifest was: its own marks must fit, and its content be whole."""
-        size = len(self.settings.parts(self.instances)[part])
+        size = len(self.cut[part])
         counts: dict[str, int] = {}
         for table, path in self._files(part):
             try:
                 notes = notes_of(path)
                 if whose := self._whose(path, part):
                     raise ValueError(whose.removeprefix(": "))  # noqa: TRY301
-                found = {name: int(notes[name]) for name in COUNTS}
+                found = _counted(path)
                 fits = notes["description"] == self.notes(part)["description"] and found["instances"] == size
                 if not fits or found != (counts := counts or found):
                     raise ValueError("its notes do not fit")  # noqa: TRY301
@@ -156,8 +154,8 @@ class Folder:
             folder.mkdir(exist_ok=True)
             for path in folder.glob(f".part-*.parquet.{self.job}.tmp"):
                 path.unlink()
-        for part in range(len(self.settings.parts(self.instances))):
-            for table, path in self._files(part) if part not in self.parts else ():
+        for part in self.missing():
+            for table, path in self._files(part):
                 if path.exists() and not self._ours(table, part):
                     self.set_aside(path)
 
@@ -181,17 +179,16 @@ class Folder:
 
     def status(self, state: State | None = None, **of_run: Any) -> Status:
         """How far the job is."""
-        parts = self.settings.parts(self.instances)
         total = {name: sum(one.counts[name] for one in self.parts.values()) for name in COUNTS}
-        whole = len(self.parts) == len(parts)
+        whole = len(self.parts) == len(self.cut)
         return Status(
             folder=self.path,
             state="finished" if whole and state != "running" else state or "unfinished",
-            instances=len(parts.ids),
+            instances=len(self.cut.ids),
             finished=total["instances"],
             errors=total["errors"],
             rows=total["rows"],
-            parts=len(parts),
+            parts=len(self.cut),
             parts_finished=len(self.parts),
             examples=self._examples(),
             damaged=self.damaged,
@@ -210,7 +207,7 @@ class Folder:
 
     def _foreign(self) -> tuple[str, ...]:
         """Readers of Parquet folders pass over names that start with a dot or an underscore, and so do we."""
-        own = {path for part in range(len(self.settings.parts(self.instances))) for _, path in self._files(part)}
+        own = {path for part in range(len(self.cut)) for _, path in self._files(part)}
         found = [p for table in self.tables for p in (self.path / table).glob("*") if p.name[0] not in "._"]
         return tuple(str(path.relative_to(self.path)) for path in sorted(set(found) - own))
 
@@ -236,29 +233,20 @@ class Folder:
             "rate": status.rate,
             "run": dict(run),
         }
-        path = self.path / "manifest.json"
+        self._write({self.path / "manifest.json": json.dumps(content, indent=1).encode()})
+
+    def _write(self, files: Mapping[Path, bytes]) -> None:
+        """Write files: first all of them under names that readers pass over, where a full disk does no harm."""
+        aside = {path: path.with_name(f".{path.name}.{self.job}.tmp") for path in files}
         try:
-            self._write_aside(path, json.dumps(content, indent=1).encode())
-            self._aside(path).replace(path)
-            _sync_folder(path.parent)
+            for path, content in files.items():
+                write_through(aside[path], content)
+            for path in files:
+                aside[path].replace(path)
+                _sync_folder(path.parent)
         finally:
-            self._aside(path).unlink(missing_ok=True)
-
-    def _aside(self, path: Path) -> Path:
-        """Where a file is written: a name that no other process uses, and that readers of folders pass over."""
-        return path.with_name(f".{path.name}.{self.job}.tmp")
-
-    def _write_aside(self, path: Path, content: bytes) -> None:
-        write_through(self._aside(path), content)
-
-
-def missing_in(folder: Folder, again: Sequence[int] = ()) -> list[int]:
-    """The parts that are still to be done."""
-    return [
-        part
-        for part in range(len(folder.settings.parts(folder.instances)))
-        if part not in folder.parts or part in again
-    ]
+            for path in aside.values():
+                path.unlink(missing_ok=True)
 
 
 @contextmanager
@@ -289,6 +277,12 @@ def _lock(file: Any) -> bool:
     except BlockingIOError:
         return False
     return True
+
+
+def _counted(path: Path) -> dict[str, int]:
+    """What a file says that its part holds."""
+    notes = notes_of(path)
+    return {name: int(notes[name]) for name in COUNTS}
 
 
 def _checksum(path: Path) -> str:

@@ -107,11 +107,6 @@ class OneGraph:
         return prepare(self.model, *self.args, start=self.settings.start, model_kwargs=self.kwargs)
 
     @property
-    def data(self) -> tuple[Any, dict[str, Any]]:
-        """What the model is called with."""
-        return (self.args, dict(self.kwargs))
-
-    @property
     def count(self) -> int:
         """The rows of the output."""
         return len(self.predictions)
@@ -162,11 +157,6 @@ class ManyGraphs:
     settings: Settings
 
     is_stored = False
-
-    @property
-    def data(self) -> tuple[Any, dict[str, Any]]:
-        """What the model is called with."""
-        return (self.graphs, dict(self.kwargs))
 
     @property
     def count(self) -> int:
@@ -260,14 +250,13 @@ def survey(work: Work, timeout: float | None = None) -> None:
 
     Graphs are surveyed in a process of its own: the first may be the one that hangs, or that ends its process.
     """
-    given, kwargs = work.data
-    why = ""
-    timeout = None if timeout is None else max(timeout, PATIENCE)
+    why, timeout = "", None if timeout is None else max(timeout, PATIENCE)
     for number in range(1 if isinstance(work, OneGraph) else min(TRIED, work.count)):
         if isinstance(work, OneGraph):
-            found = _surveyed(work, given, kwargs)
+            found = _surveyed(work, work.args)
         else:
-            found = _apart(lambda: _surveyed(work, (Batch.from_data_list([sound(given[number])]),), kwargs), timeout)  # noqa: B023
+            graphs = work.graphs
+            found = _apart(lambda: _surveyed(work, (Batch.from_data_list([sound(graphs[number])]),)), timeout)  # noqa: B023
         if isinstance(found, list):
             if found:
                 raise JobError("no rule applies to " + "; ".join(found))
@@ -276,10 +265,10 @@ def survey(work: Work, timeout: float | None = None) -> None:
     raise JobError(f"the model of {work.settings.factory} cannot be surveyed: {why}")
 
 
-def _surveyed(work: Work, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[str] | str:
+def _surveyed(work: Work, args: Sequence[Any]) -> list[str] | str:
     """The operations without a rule, or why they cannot be told."""
     try:
-        report = check(work.model, *args, of=work.settings.of, start=work.settings.start, model_kwargs=kwargs)
+        report = check(work.model, *args, of=work.settings.of, start=work.settings.start, model_kwargs=work.kwargs)
     except (Exception, SystemExit) as error:  # noqa: BLE001 (the next graph may be a sound one)
         return reason(error)
     return [str(missing) for missing in report.missing]

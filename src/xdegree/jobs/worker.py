@@ -114,16 +114,15 @@ class Worker:
             return Broken(str(error))
         return found
 
-    def take(self, work: Work) -> Iterator[Event]:
+    def take(self, work: Work) -> Event:
         """Work with what is already made."""
         torch.set_num_threads(1)
         self.work = work
         try:
             limit_memory(self.memory)
         except JobError as error:
-            yield Broken(str(error))
-            return
-        yield Ready()
+            return Broken(str(error))
+        return Ready()
 
     def explain(self, task: Task) -> Iterator[Event]:
         """Explain a part in batches that the settings fix."""

@@ -132,6 +132,8 @@ class Hasher:
                 yield from self._class(value, path)
             case types.FunctionType():
                 yield from self._function(value, path)
+            case types.MethodType():  # any function may be bound to any object, under any name
+                yield from self._all((value.__func__, value.__self__), path)
             case types.CodeType():
                 yield from self._code(value, {}, path)
             case _ if isinstance(value, WRAPPERS):
