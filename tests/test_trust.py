@@ -7,6 +7,7 @@ import torch
 import torch.nn.functional as F
 from helpers import CONVS, EDGES, as_large, assert_close, features, net, ready, singles
 from torch import nn
+from torch_geometric.data import Batch, Data
 from torch_geometric.explain import Explainer
 from torch_geometric.nn import FiLMConv, GCNConv, SAGEConv, to_hetero
 
@@ -456,3 +457,19 @@ def test_impact_is_the_norm_of_what_moves_classes_against_each_other(size):
     assert_close(explain(net(), X, EDGES, index=[5, 6], reading="impact")[0].node_scores, got.node_scores)
     one = explain(net(classes=1), X, EDGES, index=5)
     assert_close(explain(net(classes=1), X, EDGES, index=5, reading="impact").node_scores, one.node_scores.abs())
+
+
+def test_the_mean_of_a_batch_is_that_of_each_graph():
+    """So that a graph's scores do not depend on what it is batched with."""
+    model = net(level="graph")
+    graphs = [Data(features(n, 4, seed=n) + n, edge_index=EDGES[:, (n > EDGES).all(0)]) for n in (5, 8)]
+    found = explain(model, Batch.from_data_list(graphs), baseline="mean", steps=4)
+    for e, graph in zip(found, graphs, strict=True):
+        alone = explain(model, graph.x, graph.edge_index, baseline="mean", steps=4, target=e.target)
+        assert_close(e.node_scores, alone.node_scores, atol=1e-9)
+
+
+@pytest.mark.parametrize("bad", [torch.full((4,), torch.nan), torch.zeros(4, device="meta")])
+def test_a_baseline_is_made_of_numbers(bad):
+    with pytest.raises(ValueError, match="finite numbers"):
+        explain(net(), X, EDGES, index=5, baseline=bad)

@@ -18,11 +18,11 @@ from ..engine.run import NeedsDense, Run
 from ..engine.sparse_rows import ActiveRows, Entries, NeedsWhole, Singles, SparseRows
 from ..engine.torch_private import tree_flatten, tree_map, tree_unflatten
 from ..locality.prepared import Model, PreparedCall
-from ..model_call.call import ModelCall, mapped_tensors, model_call
+from ..model_call.call import ModelCall, find_batch, mapped_tensors, model_call
 from ..model_call.callables import as_module
 from ..model_call.groups import by_ids, ids_of, number_of, shares, some
 from ..model_call.shadow_model import check_call, shadow_of
-from ..model_call.split_points import Of, Path, Source, find_source, located
+from ..model_call.split_points import Of, Path, Source, find_source, located, mean_features
 from .decomposition import Decomposition, added, beyond_the_last, is_sound, joined
 from .phantoms import Portion, locate_portions, warn_of_infinite, warn_of_phantoms, warn_of_the_whole
 
@@ -96,7 +96,7 @@ def decompose(
         call = located(model, call, start)
         source = find_source(call, of)
     groups = by_ids(groups, None if ids is None else ids_of(ids, len(source.rows)))
-    found = decompose_source(model, call, on_path(source, baseline, steps), groups, probes, options, memory)
+    found = decompose_source(model, call, on_path(source, baseline, steps, call), groups, probes, options, memory)
     if prepared is not None:
         prepared.confirm_output(found.total)
     warn_of_infinite(found.total)
@@ -113,8 +113,12 @@ def chosen_options(options: Options | None, of: Of) -> Options:
 EDGE_FEATURES = Options(attention="split")
 
 
-def on_path(source: Source, baseline: Any, steps: Any) -> Source:
-    """A source whose features are measured from a baseline, in steps."""
+def on_path(source: Source, baseline: Any, steps: Any, call: ModelCall) -> Source:
+    """A source whose features are measured from a baseline, in steps; the mean of a batch is that of each graph."""
+    if isinstance(baseline, str) and baseline == "mean" and source.what == "node":
+        batch = find_batch(call)
+        if batch is not None and len(batch) == len(source.rows):
+            baseline = mean_features(source.rows, batch)
     path = Path.of(baseline, steps, source.rows)
     if path.is_trivial:
         return source
@@ -127,7 +131,7 @@ def path_of(prepared: PreparedCall, baseline: Any, steps: Any, of: Of = "node") 
         raise ValueError(
             'baseline="mean" would read all features in the store; compute their mean once and give it as a tensor [F]'
         )
-    return on_path(prepared.source(of), baseline, steps).path
+    return on_path(prepared.source(of), baseline, steps, prepared.call).path
 
 
 def path_options(options: Options, path: Path) -> Options:

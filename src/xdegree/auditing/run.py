@@ -52,8 +52,8 @@ def audit(
         index: the prediction, or several, of which the means are reported. By default all, but at most 20 evenly
             spaced.
         target: the class (or output); the predicted one by default.
-        task: ``"classification"``, ``"binary"`` (one logit) or ``"regression"``; by default classification for several
-            outputs and regression for one.
+        task: ``"classification"``, ``"binary"`` (each output is a yes or no) or ``"regression"``; by default binary
+            behind a last sigmoid, else classification for several outputs and regression for one.
         methods: names of readings and of ``xdegree.baselines.METHODS``, or methods by name, as ``{"mine": method}``;
             by default readings under several options, gradients, occlusion and integrated gradients. The random ranking
             is always among them.

@@ -154,6 +154,8 @@ def instance(
     # Of a single node, the number of rows does not tell a graph's prediction from a node's.
     alone = index is None and len(x) == 1 and "batch" in signature(model.forward).parameters
     table = prepared.table("graph" if alone else None)
+    if table.level == "link":
+        raise ValueError("methods of xdegree.baselines explain predictions of nodes and graphs, not of links")
     rows, single = check_rows(index, table)
     if not single or len(rows) != 1:
         raise ValueError(f"one prediction is explained at a time (got index={index!r})")

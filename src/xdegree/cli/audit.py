@@ -53,7 +53,9 @@ def add_to(commands: Any) -> None:
         "--index", type=int, action="append", metavar="ROW", help="a node, link or graph; repeatable (default: some)"
     )
     add(parser, "--target")
-    parser.add_argument("--task", choices=TASKS, help="what outputs are (default: regression for one, else classes)")
+    parser.add_argument(
+        "--task", choices=TASKS, help="what outputs are (default: binary behind a sigmoid, regression for one)"
+    )
     parser.add_argument(
         "--method", action="append", metavar="NAME", help="a method, as occlusion; repeatable (default: ten or so)"
     )

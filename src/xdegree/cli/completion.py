@@ -43,12 +43,7 @@ def run(given: argparse.Namespace) -> int:
     from . import _parser
 
     parser = _parser()
-    kinds = {
-        "FILE": shtab.FILE,
-        "FOLDER": shtab.DIRECTORY,
-        "SOURCE": shtab.FILE,
-        "MODULE:FACTORY": shtab.FILE,
-    }
+    kinds = {"FOLDER": shtab.DIRECTORY, **dict.fromkeys(("FILE", "SOURCE", "MODULE:FACTORY"), shtab.FILE)}
     for action in _actions(parser):
         if action.metavar in kinds:
             vars(action)["complete"] = kinds[str(action.metavar)]

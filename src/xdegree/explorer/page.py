@@ -124,6 +124,7 @@ def _chooser(examples: Sequence[Example]) -> list[Any]:
 def _heading() -> Any:
     views = {"scores": "Contributions", "growth": "Growing groups", "compare": "Compare"}
     drags = {"lasso": "Lasso", "box": "Box", "move": "Move"}
+    numbers = {"charges": "Charges", "numbers": "Atom numbers"}
     return html.Div(
         [
             html.Div([html.H2("", id="title"), html.P("", id="note", className="quiet")], className="titles"),
@@ -135,13 +136,7 @@ def _heading() -> Any:
                 ],
                 className="dragging",
             ),
-            dcc.Checklist(
-                {"charges": "Charges", "numbers": "Atom numbers"},
-                ["charges"],
-                id="numbers",
-                className="switch",
-                inline=True,
-            ),
+            dcc.Checklist(numbers, ["charges"], id="numbers", className="switch", inline=True),
             html.P("Click nodes, or draw around them, to ask what they contribute.", id="hint", className="quiet hint"),
         ],
         className="heading",

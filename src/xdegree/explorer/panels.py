@@ -94,7 +94,8 @@ def contributions(subject: Subject, answer: GroupAnswer, groups: tuple[Chosen, C
         ("meeting", f"Joint effects{', own features' * edges} and biases", answer.meeting, "part"),
         ("total", "Prediction", answer.total, "sum"),
     ]
-    head = html.Thead(html.Tr([html.Th("", scope="col"), *(_column(subject, c, c == target) for c in classes)]))
+    names = [html.Th(subject.classes[c], scope="col", className="chosen" * (c == target)) for c in classes]
+    head = html.Thead(html.Tr([html.Th("", scope="col"), *names]))
     body = [
         html.Tr(
             [html.Th(name, scope="row"), *(_cell(row[c], most, tinted=key != "total") for c in classes)],
@@ -104,10 +105,6 @@ def contributions(subject: Subject, answer: GroupAnswer, groups: tuple[Chosen, C
         for key, name, row, style in rows
     ]
     return html.Div(html.Table([head, html.Tbody(body)]), className="scroll", tabIndex="0")
-
-
-def _column(subject: Subject, c: int, chosen: bool) -> Any:
-    return html.Th(subject.classes[c], scope="col", className="chosen" if chosen else "")
 
 
 def _cell(value: float, most: float, *, tinted: bool) -> Any:

@@ -75,14 +75,21 @@ class Path:
             except (AssertionError, RuntimeError, AttributeError):
                 got = list(given.shape) if isinstance(given, Tensor) else given
                 raise ValueError(f"the baseline must broadcast to the features {list(x.shape)} (got {got})") from None
+            if given.is_meta or not bool(given.isfinite().all()):
+                raise ValueError("the baseline must hold finite numbers (got NaN, infinity or a meta tensor)")
         return cls(baseline, steps, steps)
 
 
 TRIVIAL = Path()
 
 
-def mean_features(x: Tensor) -> Tensor:
-    """The mean of all rows; columns that do not vary keep 0, or nothing of them would be left to contribute."""
+def mean_features(x: Tensor, batch: Tensor | None = None) -> Tensor:
+    """The mean of all rows; columns that do not vary keep 0, or nothing of them would be left to contribute.
+
+    With the graph that each row belongs to, the mean of its own graph for each.
+    """
+    if batch is not None:
+        return torch.stack([mean_features(x[batch == graph]) for graph in range(int(batch.max()) + 1)])[batch]
     return torch.where((x == x[:1]).all(0), x.new_zeros(()), x.mean(0))
 
 

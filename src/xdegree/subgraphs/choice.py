@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch_geometric.utils import is_undirected
 
-from ..attribution.decompose import on_path
+from ..attribution.decompose import path_of
 from ..attribution.phantoms import warn_of_infinite
 from ..attribution.scores import Question, Reader, Reading, chosen_classes
 from ..engine.options import Options
@@ -60,7 +60,7 @@ class Choice:
             )
         if of == "edge" and find_edge_index(call) is None:
             raise ValueError('of="edge" needs an edge_index [2, E] among the model\'s arguments')
-        path = on_path(prepared.source("node"), baseline, steps).path if of == "node" else TRIVIAL
+        path = path_of(prepared, baseline, steps) if of == "node" else TRIVIAL
         if of == "edge" and (steps != 1 or not isinstance(baseline, str) or baseline != "zero"):
             raise ValueError("baseline and steps are for features of nodes, not for messages along edges")
         question = Question(target, reading, of=of, layer=layer, options=Options.of(options), memory=memory, path=path)
