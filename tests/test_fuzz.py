@@ -164,12 +164,14 @@ def expect_explained(node_model: NodeModel, data: st.DataObject) -> None:
         assert set(e.nodes.tolist()) >= set(e.node_scores.nonzero().flatten().tolist())
 
 
+@pytest.mark.filterwarnings("ignore:contributions of up to:UserWarning", "ignore:every score is exactly 0")
 @given(node_models(beyond=False), st.data())
 @examples(25)
 def test_explain_is_decompose_for_every_node(way: str, node_model: NodeModel, data: st.DataObject) -> None:
     expect_explained(node_model, data)
 
 
+@pytest.mark.filterwarnings("ignore:contributions of up to:UserWarning", "ignore:every score is exactly 0")
 @given(node_models(beyond=True), st.data())
 @examples(50)
 def test_explain_is_decompose_for_models_that_look_at_everything(
