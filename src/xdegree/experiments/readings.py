@@ -6,6 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch_geometric.data import Batch, Data
+from torch_geometric.utils import k_hop_subgraph
 
 from ..attribution.decompose import decompose
 from ..attribution.decomposition import Decomposition
@@ -29,11 +30,14 @@ AT_ONCE = 10
 def of_nodes(
     model: Network, data: Data, nodes: Sequence[int], classes: Sequence[int], options: Options
 ) -> dict[str, Tensor]:
-    """Each reading ``[explained nodes, N]``, every node of the graph a group of one pass."""
-    d = _decomposed(model, data, torch.eye(int(data.num_nodes or 0), dtype=torch.bool), options)
-    rows = torch.tensor(list(nodes))
-    found = _readings(d, rows, torch.tensor(list(classes)))
-    return {name: scores.t() for name, scores in found.items()}
+    """Each reading ``[explained nodes, N]``: every node that reaches them a group, for all others one that is empty."""
+    rows, n = torch.tensor(list(nodes)), int(data.num_nodes or 0)
+    near, *_ = k_hop_subgraph(rows, len(model.convs), data.edge_index, num_nodes=n)
+    groups = torch.zeros(len(near) + 1, n, dtype=torch.bool)
+    groups[torch.arange(len(near)), near] = True
+    found = _readings(_decomposed(model, data, groups, options), rows, torch.tensor(list(classes)))
+    place = torch.full((n,), len(near)).index_copy(0, near, torch.arange(len(near)))
+    return {name: scores[place].t() for name, scores in found.items()}
 
 
 def of_groups(

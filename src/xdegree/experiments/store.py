@@ -19,7 +19,7 @@ from ..training import TrainingResult
 
 T = TypeVar("T")
 FORM = "xdegree-result-1"
-QUICK_EPOCHS = {"node": 50, "graph": 1}
+QUICK_EPOCHS = {"node": 20, "graph": 1}
 """With ``--quick``."""
 NODE_SETS = ("ba_shapes", "ba_community", "tree_cycles", "tree_grid")
 

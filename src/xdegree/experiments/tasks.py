@@ -27,7 +27,7 @@ from .store import NODE_SETS, timed
 DATASETS = (*NODE_SETS, "mutag")
 TITLES = ("BA-Shapes", "BA-Community", "Tree-Cycles", "Tree-Grid", "MUTAG")
 KINDS: tuple[Kind, ...] = ("GCN", "GAT")
-QUICK = 5
+QUICK = 3
 """Instances of each method with ``--quick``."""
 TRAINING = 30
 """Instances that PGExplainer learns from; it is not judged on them."""
