@@ -82,7 +82,8 @@ class PreparedCall:
         if not isinstance(model, PreparedCall):
             stored = bool(args) and is_stores(args[0])
             call = StoredCall.of(model, args[0], args[1:], kwargs) if stored else model_call(model, args, kwargs)
-            return cls(as_module(model), call, trust).from_start(start)
+            module = model if isinstance(model, nn.Module) else as_module(model)
+            return cls(module, call, trust).from_start(start)
         if args or kwargs:
             raise TypeError(
                 "the model's arguments were given to prepare() already"
